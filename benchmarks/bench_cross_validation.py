@@ -26,8 +26,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
-from defgpa._arrays import n_threads
-from defgpa.datasets import face_like, smooth_family
+from defgpa._arrays import count_threads
+from defgpa.datasets import make_faces, smooth_family
 from defgpa.model_selection import cross_validate, select_smoothing
 
 MOST_SECONDS = 30.0  # longer ways round are not tried
@@ -72,7 +72,7 @@ def speed() -> float:
     a = np.random.default_rng(0).normal(size=(1000, 1000))
     with threadpool_limits(1):
         one = 2 * len(a) ** 3 / timed(lambda: a @ a, 9).processors
-    return n_threads() * one
+    return count_threads() * one
 
 
 def flops(shapes: Shapes, controls: int, folds: int, values: int = 1) -> float:
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only the small set")
     options = parser.parse_args()
     grid = np.logspace(-6, -0.5, 12)
-    face = points_of(options.data, "face2d", lambda: face_like().shapes)
+    face = points_of(options.data, "face2d", lambda: make_faces().shapes)
     sets = [(face, 5, 1, 9), (face, 7, 1, 5)]
     if not options.quick:
         skulls = points_of(
@@ -129,7 +129,7 @@ def main() -> None:
         )
         sets.append((skulls, 5, 8, 1))
     rate = speed()
-    print(f"{n_threads()} workers; matrix products: {rate / 1e9:.1f} Gflop/s together\n")
+    print(f"{count_threads()} workers; matrix products: {rate / 1e9:.1f} Gflop/s together\n")
     for shapes, points_per_axis, fold_size, repeats in sets:
         with threadpool_limits(1):
             model = DefGPA(ThinPlateSpline(points_per_axis))
@@ -148,7 +148,7 @@ def report(run: Run, fit: Time, floor: float, repeats: int) -> None:
     )
     print(
         f"  floor   {1e3 * floor:9.1f} ms, ratio {taken.clock / floor:.1f} on the clock, "
-        f"{taken.processors / (n_threads() * floor):.1f} of processor time"
+        f"{taken.processors / (count_threads() * floor):.1f} of processor time"
     )
     if run.fits * fit.clock < MOST_SECONDS:
         refits = timed(run.by_refits, 1)

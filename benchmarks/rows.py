@@ -9,7 +9,7 @@ import numpy as np
 
 import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
-from defgpa.datasets import face_like, liver_like, smooth_family
+from defgpa.datasets import make_faces, make_livers, smooth_family
 from peers import CITED, geomstats_similarity, kernel_pass, solve_floor, vtk_similarity
 from race import once, peak_bytes, prepared, race
 
@@ -32,13 +32,13 @@ def tps(per_axis: int) -> DefGPA:
 
 
 def tps7_dense() -> dict:
-    data = np.array(liver_like(10, 4004).shapes.points)
+    data = np.array(make_livers(10, 4004).shapes.points)
     found = race(ours=fit(tps(7), data), floor=solve_floor(10, 4004, 343))
     return found | {"authors (cited)": CITED["authors' TPS(7)"]}
 
 
 def _tps7_smoothed(smoothing: float) -> dict:
-    data = np.array(liver_like(10, 4004).shapes.points)
+    data = np.array(make_livers(10, 4004).shapes.points)
     estimator = DefGPA(ThinPlateSpline(points_per_axis=7, smoothing=smoothing))
     found = race(ours=fit(estimator, data), floor=solve_floor(10, 4004, 343))
     return found | {"products": estimator.alignment_.diagnostics.n_products}
@@ -69,7 +69,7 @@ def tps7_smoothing_1e6() -> dict:
 
 
 def affine_dense() -> dict:
-    data = np.array(liver_like(10, 4004).shapes.points)
+    data = np.array(make_livers(10, 4004).shapes.points)
     found = race(
         ours=solve(DefGPA(Affine()), data),
         floor=solve_floor(10, 4004, 4),
@@ -80,7 +80,7 @@ def affine_dense() -> dict:
 
 
 def tps5_face() -> dict:
-    data = np.array(face_like().shapes.points)
+    data = np.array(make_faces().shapes.points)
     found = race(ours=fit(tps(5), data), floor=solve_floor(10, 68, 25))
     return found | {"geomorph (cited)": CITED["geomorph 10 × 68 × 2"]}
 
@@ -145,7 +145,7 @@ def _elastic(data: np.ndarray, per_axis: int) -> dict:
 
 
 def elastic_face() -> dict:
-    return _elastic(np.array(face_like().shapes.points), 5)
+    return _elastic(np.array(make_faces().shapes.points), 5)
 
 
 def elastic_thousand() -> dict:
@@ -153,7 +153,7 @@ def elastic_thousand() -> dict:
 
 
 def elastic_dense() -> dict:
-    return _elastic(np.array(liver_like(10, 4004).shapes.points), 5)
+    return _elastic(np.array(make_livers(10, 4004).shapes.points), 5)
 
 
 def _growth(sizes: list[int], ways: list) -> dict:
@@ -215,7 +215,7 @@ def evaluation() -> dict:
 
 
 def leave_one_out() -> dict:
-    data, estimator = face_like().shapes, tps(5)
+    data, estimator = make_faces().shapes, tps(5)
     ways = {
         "ours": lambda: defgpa.cross_validate(estimator, data),
         "one fit": fit(estimator, data),

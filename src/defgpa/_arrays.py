@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def frozen(array: _A) -> _A:
+def freeze(array: _A) -> _A:
     """The same array, no longer writable."""
     array.setflags(write=False)
     return array
@@ -49,29 +49,31 @@ class Stack:
 
     def __getitem__(self, shape: Any) -> Self:
         some = object.__new__(type(self))
-        all_of_it, part = vars(self), vars(some)
+        fields, new_fields = vars(self), vars(some)
         for name in self.__dataclass_fields__:
-            own = all_of_it[name]
-            part[name] = own[shape] if isinstance(own, (np.ndarray, Stack)) else own
+            value = fields[name]
+            new_fields[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
         return some
 
 
 _S = TypeVar("_S", bound=Stack)
 
 
-def concatenated(parts: Sequence[_S]) -> _S:
+def join_stacks(stacks: Sequence[_S]) -> _S:
     """Several stacks behind each other as one; what they share is that of the first."""
-    first = parts[0]
-    if len(parts) == 1:
+    first = stacks[0]
+    if len(stacks) == 1:
         return first
-    whole = object.__new__(type(first))
+    joined = object.__new__(type(first))
     for name in first.__dataclass_fields__:
-        own = [vars(part)[name] for part in parts]
-        vars(whole)[name] = np.concatenate(own) if isinstance(own[0], np.ndarray) else own[0]
-    return whole
+        values = [vars(stack)[name] for stack in stacks]
+        vars(joined)[name] = (
+            np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
+        )
+    return joined
 
 
-def small_product(wide: Array, tall: Array) -> Array:
+def multiply_thin(wide: Array, tall: Array) -> Array:
     """A B of two matrices with far more terms to each sum than entries in the result.
 
     As ``@``, which does not let other threads run meanwhile where the result is small.
@@ -89,25 +91,25 @@ def rms_radius(points: Array) -> float:
     return rms(points - points.mean(axis=0))
 
 
-def summed(parts: Sequence[Array]) -> Array:
+def sum_arrays(arrays: Sequence[Array]) -> Array:
     """The sum of arrays of one size, in order, in the place of the first."""
-    total, *rest = parts
-    for part in rest:
-        total += part
+    total, *others = arrays
+    for array in others:
+        total += array
     return total
 
 
-def symmetrised(stack: Array) -> Array:
+def symmetrise(stack: Array) -> Array:
     """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
     return 0.5 * (stack + stack.mT)
 
 
-def norms(stack: Array) -> Array:
+def compute_norms(stack: Array) -> Array:
     """(…): the Frobenius norm of every matrix of a stack (…, i, j)."""
     return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
 
 
-def inverse_of_lower(stack: Array) -> Array:
+def invert_lower(stack: Array) -> Array:
     """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
     if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
@@ -118,15 +120,15 @@ def inverse_of_lower(stack: Array) -> Array:
     return inverse
 
 
-def inverse_root(stack: Array, negligible: float) -> Array:
+def compute_inverse_root(stack: Array, negligible: float) -> Array:
     """V Σ^(−1/2) of every E = V Σ Vᵀ of a stack; zero columns where Σ is negligible, relatively.
 
     Such directions have nearly no effect: dropping them changes results by less than rounding,
     dividing by them would amplify it.
     """
     values, vectors = np.linalg.eigh(stack)
-    kept = values > negligible * values[..., -1:]
-    roots = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    is_relevant = values > negligible * values[..., -1:]
+    roots = np.where(is_relevant, 1.0 / np.sqrt(np.where(is_relevant, values, 1.0)), 0.0)
     return np.asarray(vectors * roots[..., None, :])
 
 
@@ -134,11 +136,11 @@ USUAL_FEATURES = 64  # of a warp that bends
 _LITTLE = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
 
 
-_here = local()
+_thread_state = local()
 
 
 @cache
-def _libraries() -> Sequence[Any]:
+def _find_libraries() -> Sequence[Any]:
     """The BLAS libraries that numpy and scipy have loaded."""
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
@@ -153,16 +155,16 @@ def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
         let_go()
 
 
-def n_threads() -> int:
+def count_threads() -> int:
     """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
-    allowed: int | None = getattr(_here, "allowed", None)
+    allowed: int | None = getattr(_thread_state, "allowed", None)
     if allowed is not None:
         return allowed
-    return max(1, min([*(library.num_threads for library in _libraries()), _cores()]))
+    return max(1, min([*(library.num_threads for library in _find_libraries()), _count_cores()]))
 
 
 @cache
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -182,7 +184,7 @@ class _OneBlasThread(ContextDecorator):
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                self._before = [(library, library.num_threads) for library in _libraries()]
+                self._before = [(library, library.num_threads) for library in _find_libraries()]
                 _set_threads((library, 1) for library, _ in self._before)
 
     def __exit__(self, *error: object) -> None:
@@ -191,7 +193,7 @@ class _OneBlasThread(ContextDecorator):
             if self._holders == 0:
                 _set_threads(self._before)
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """None of the threads that held the limit, or this lock, is in a forked process."""
         self._lock = Lock()
         if self._holders:
@@ -203,51 +205,51 @@ one_blas_thread = _OneBlasThread()
 
 
 @contextmanager
-def own_threads(allowed: int | None = None) -> Iterator[None]:
+def use_threads(allowed: int | None = None) -> Iterator[None]:
     """BLAS on one thread, ours as many as BLAS had, or as are allowed."""
-    before = getattr(_here, "allowed", None)
-    allowed = n_threads() if allowed is None else allowed
+    before = getattr(_thread_state, "allowed", None)
+    allowed = count_threads() if allowed is None else allowed
     with one_blas_thread:
-        _here.allowed = allowed
+        _thread_state.allowed = allowed
         try:
             yield
         finally:
-            _here.allowed = before
+            _thread_state.allowed = before
 
 
-def threads_for(features: int) -> AbstractContextManager[None]:
+def choose_threads(features: int) -> AbstractContextManager[None]:
     """One thread for work on few features of all shapes together, as many as there are else."""
-    return one_blas_thread if features <= _LITTLE else own_threads()
+    return one_blas_thread if features <= _LITTLE else use_threads()
 
 
-def blocks(size: int, block: int) -> list[slice]:
+def split_range(size: int, block: int) -> list[slice]:
     """Slices of at most ``block`` entries that cover ``range(size)``."""
     return [slice(start, min(start + block, size)) for start in range(0, size, block)]
 
 
-def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> list[_R]:
+def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) -> list[_R]:
     """``work`` on every part, in order of the parts, on the threads there are.
 
     This thread works too and the others help it: so it never waits for one that has not begun, and
     blocks within blocks cannot wait for each other.
     """
-    parts = list(parts)
-    workers = min(n_threads(), len(parts)) if len(parts) > 1 else 1
+    split_range = list(split_range)
+    workers = min(count_threads(), len(split_range)) if len(split_range) > 1 else 1
     if workers == 1:
-        return [work(part) for part in parts]
+        return [work(block) for block in split_range]
     results: dict[int, _R] = {}
     turn = count()
 
     def take_turns() -> None:
         try:
-            while (mine := next(turn)) < len(parts):
-                results[mine] = work(parts[mine])
+            while (mine := next(turn)) < len(split_range):
+                results[mine] = work(split_range[mine])
         except BaseException:
-            deque(islice(turn, len(parts)), maxlen=0)  # the others need not begin another
+            deque(islice(turn, len(split_range)), maxlen=0)  # the others need not begin another
             raise
 
-    with own_threads(1):
-        helpers = [_helpers().submit(take_turns) for _ in range(workers - 1)]
+    with use_threads(1):
+        helpers = [_get_helpers().submit(take_turns) for _ in range(workers - 1)]
         try:
             take_turns()
         finally:
@@ -255,19 +257,19 @@ def in_blocks(work: Callable[[_T], _R], parts: Sequence[_T] | Iterable[_T]) -> l
             wait(begun)
         for helper in begun:
             helper.result()
-    return [results[number] for number in range(len(parts))]
+    return [results[number] for number in range(len(split_range))]
 
 
 @cache
-def _helpers() -> ThreadPoolExecutor:
+def _get_helpers() -> ThreadPoolExecutor:
     """Threads that are kept: to start one takes as long as a small block."""
-    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="defgpa")
+    return ThreadPoolExecutor(max(1, _count_cores() - 1), thread_name_prefix="defgpa")
 
 
-def _after_fork() -> None:
-    _helpers.cache_clear()
-    one_blas_thread.after_fork()
+def _reset_after_fork() -> None:
+    _get_helpers.cache_clear()
+    one_blas_thread.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Mask, frozen, own_threads, rms_radius
+from defgpa._arrays import Array, Index, Mask, freeze, rms_radius, use_threads
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
@@ -97,7 +97,7 @@ class Alignment:
     @cached_property
     def aligned(self) -> Array:
         """(n, m, d): every shape through its warp; NaN where a landmark is missing."""
-        return frozen(apply_warps(self.shapes.points, self.warps))
+        return freeze(apply_warps(self.shapes.points, self.warps))
 
     @cached_property
     def superimposed(self) -> Array:
@@ -105,7 +105,7 @@ class Alignment:
 
         NaN where a landmark is missing. Use it for shape statistics of what was measured.
         """
-        return frozen(self.similarities(self.shapes.points))
+        return freeze(self.similarities(self.shapes.points))
 
     @cached_property
     def similarities(self) -> Motion:
@@ -133,7 +133,7 @@ class Alignment:
         >>> defgpa.DefGPA().fit(shapes).alignment_.mean_shape.shape
         (30, 2)
         """
-        return frozen(fit_procrustes_mean(self._complete_where_warps_fit(), self.reference))
+        return freeze(fit_procrustes_mean(self._complete_where_warps_fit(), self.reference))
 
     def _complete_where_warps_fit(self) -> Array:
         """Fill missing landmarks of the superimposed shapes (n, m, d) whose warp predicts well."""
@@ -149,7 +149,7 @@ class Alignment:
     def squared_distances(self) -> Array:
         """(n, m): of the superimposed landmarks from those of the reference; NaN where missing."""
         differences = self.superimposed - self.reference
-        return frozen(np.einsum("nmd,nmd->nm", differences, differences))
+        return freeze(np.einsum("nmd,nmd->nm", differences, differences))
 
     @cached_property
     def back_projected(self) -> Array:
@@ -157,7 +157,7 @@ class Alignment:
 
         Complete where landmarks are missing: the smooth part of the variation.
         """
-        return frozen(back_project(self.shapes.points, self.warps, self.reference))
+        return freeze(back_project(self.shapes.points, self.warps, self.reference))
 
     def to_pandas(self, space: str = "superimposed") -> Any:
         """Return the shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
@@ -177,22 +177,22 @@ class Alignment:
 
         Those visible in two shapes or more: one in a single shape fits perfectly by construction.
         """
-        return frozen(self.shapes.visible & (self.shapes.views >= 2))
+        return freeze(self.shapes.visible & (self.shapes.views >= 2))
 
     @cached_property
     def residuals(self) -> Array:
         """(n, m): distance of each warped landmark from the reference; NaN where missing."""
-        return frozen(np.linalg.norm(self.aligned - self.reference, axis=2))
+        return freeze(np.linalg.norm(self.aligned - self.reference, axis=2))
 
     @cached_property
     def datum_residuals(self) -> Array:
         """(n, m): distance of each landmark from the reference mapped back by the inverse warp."""
         distances = np.full(self.shapes.visible.shape, np.nan)
-        with own_threads():
+        with use_threads():
             for i, (warp, points, visible) in enumerate(self._iter_shapes()):
                 projected = warp.inverse()(self.reference[visible])
                 distances[i, visible] = np.linalg.norm(points[visible] - projected, axis=1)
-        return frozen(distances)
+        return freeze(distances)
 
     def _iter_shapes(self) -> Iterator[tuple[Warp, Array, Mask]]:
         """Iterate over the warp, points (m, d) and visible landmarks (m,) of every shape."""
@@ -224,7 +224,7 @@ class Alignment:
         counts = [
             warp.foldovers(points[visible]).sum() for warp, points, visible in self._iter_shapes()
         ]
-        return frozen(np.array(counts, dtype=np.intp))
+        return freeze(np.array(counts, dtype=np.intp))
 
     @property
     def spectral(self) -> SpectralDiagnostics | None:
@@ -321,9 +321,9 @@ class Alignment:
         warps = tuple(warp.compose_affine(matrix, offset) for warp in self.warps)
         return replace(
             self,
-            reference=frozen(self.reference @ matrix + offset),
+            reference=freeze(self.reference @ matrix + offset),
             warps=warps,
-            eigenvalues=frozen(np.array(eigenvalues)),
+            eigenvalues=freeze(np.array(eigenvalues)),
             turn=turn,
         )
 
@@ -364,7 +364,7 @@ def superimpose(points: Array, reference: Array) -> Array:
 
 def project_reference_back(warps: Sequence[Warp], reference: Array) -> Array:
     """Map the reference into every shape by its inverse warp: ĝ_i = warp_i⁻¹(S), (n, m, d)."""
-    with own_threads():
+    with use_threads():
         return np.stack([warp.inverse()(reference) for warp in warps])
 
 

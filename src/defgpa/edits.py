@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import FormatError, ShapeError, listed
+from defgpa.errors import FormatError, ShapeError, format_names
 from defgpa.io.atomic import write_text
 from defgpa.shapes import Shapes
 
@@ -104,7 +104,7 @@ class Edit:
             action = Action(self.action)
         except ValueError:
             raise ShapeError(
-                f"An edit's action must be one of {listed(Action, len(Action))}; "
+                f"An edit's action must be one of {format_names(Action, len(Action))}; "
                 f"got {self.action!r}."
             ) from None
         vars(self)["action"] = action  # a frozen value cannot set its attributes
@@ -163,7 +163,9 @@ class Edit:
             raise ShapeError(f"An edit must be an object with an 'action'; got {fields!r}.")
         unknown = [name for name in fields if name not in _FIELDS]
         if unknown:
-            raise ShapeError(f"An edit has no field {listed(unknown)}; it has {listed(_FIELDS)}.")
+            raise ShapeError(
+                f"An edit has no field {format_names(unknown)}; it has {format_names(_FIELDS)}."
+            )
         return cls(**{"time": "", **fields})
 
 
@@ -429,7 +431,8 @@ class _State:
     def _find_specimen(self, name: str) -> int:
         if name not in self.specimen_numbers:
             raise ShapeError(
-                f"There is no specimen called {name!r}. There are: {listed(self.shapes.names)}."
+                f"There is no specimen called {name!r}. There are: "
+                f"{format_names(self.shapes.names)}."
             )
         return self.specimen_numbers[name]
 
@@ -437,6 +440,6 @@ class _State:
         if label not in self.landmark_numbers:
             raise ShapeError(
                 f"There is no landmark called {label!r}. There are: "
-                f"{listed(self.shapes.landmarks)}."
+                f"{format_names(self.shapes.landmarks)}."
             )
         return self.landmark_numbers[label]

@@ -57,21 +57,21 @@ def warn(message: str, finding: Any = None) -> None:
     warnings.warn(DefgpaWarning(message, finding), stacklevel=level)
 
 
-def needed(module: str, sentence: str) -> Any:
+def import_extra(module: str, advice: str) -> Any:
     """A module of an extra; where it is not installed, the sentence on how to get it."""
     try:
         return import_module(module)
     except ImportError:
-        raise DefgpaError(sentence) from None
+        raise DefgpaError(advice) from None
 
 
-def and_more(words: Iterable[object], most: int = 6) -> str:
+def format_some(words: Iterable[object], max_words: int = 6) -> str:
     """``a, b, c and 4 more``: some words for a sentence, never a screenful."""
-    every = list(map(str, words))
-    rest = len(every) - most
-    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+    all_words = list(map(str, words))
+    n_more = len(all_words) - max_words
+    return ", ".join(all_words[:max_words]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
-def listed(names: Iterable[object], most: int = 6) -> str:
+def format_names(names: Iterable[object], max_names: int = 6) -> str:
     """``'a', 'b', 'c' and 4 more``: some names for a sentence, each between quotes."""
-    return and_more((repr(str(name)) for name in names), most)
+    return format_some((repr(str(name)) for name in names), max_names)

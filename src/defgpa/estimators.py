@@ -15,7 +15,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, frozen, threads_for
+from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, choose_threads, freeze
 from defgpa.alignment import (
     Alignment,
     average,
@@ -38,7 +38,7 @@ from defgpa.diagnostics.checks import (
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.diagnostics.solution import DescentDiagnostics
-from defgpa.errors import DefgpaError, ShapeError, needed
+from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.frames import Frames
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
@@ -177,7 +177,9 @@ class AlignmentEstimator(BaseEstimator):
     def _threads(self, shapes: Shapes) -> AbstractContextManager[None]:
         """As many threads as pay: a landmark becomes more numbers where warps bend."""
         bends = not isinstance(getattr(self, "warp", Affine()), Affine)
-        return threads_for(shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1))
+        return choose_threads(
+            shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1)
+        )
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Any:
         """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""
@@ -275,7 +277,7 @@ class AlignmentEstimator(BaseEstimator):
         flat = points.reshape(len(points), -1)
         if container == "flat":
             return flat
-        pandas = needed("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+        pandas = import_extra("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
         index = list(specimens.names)
         return pandas.DataFrame(flat, index=index, columns=self._name_features(space))
 
@@ -415,7 +417,7 @@ class DefGPA(AlignmentEstimator):
 
     def prepare(self, shapes: Shapes, frames: Frames) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model, frames = self.method(shapes.n_dims), self.model, frames.flattened()
+        method, model, frames = self.method(shapes.n_dims), self.model, frames.project_to_planes()
         cost = build_cost(frames, model, self.memory_budget, method.tuning)
         local = LocalShapes(frames, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
@@ -592,9 +594,9 @@ class ElasticProblem:
         free = self.deformable.fit.findings
         return Alignment(
             self.shapes,
-            frozen(fit.reference),
+            freeze(fit.reference),
             make_warps(cost, coefficients, self.shapes),
-            frozen(np.einsum("md,md->d", fit.reference, fit.reference)),
+            freeze(np.einsum("md,md->d", fit.reference, fit.reference)),
             fit.facts(),
             ElasticRegistration(model, dial.rigidity, dial.scaling),
             np.eye(self.shapes.n_dims),
@@ -750,9 +752,9 @@ def make_deformable_alignment(
     """Make the alignment of a deformable fit."""
     return Alignment(
         shapes,
-        frozen(fit.reference),
+        freeze(fit.reference),
         tuple(warps),
-        frozen(fit.eigenvalues),
+        freeze(fit.eigenvalues),
         fit.diagnostics,
         RidgeRegistration(model),
         np.eye(shapes.n_dims),
@@ -794,9 +796,9 @@ def _datum_space_alignment(
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     return Alignment(
         shapes,
-        frozen(fit.reference),
+        freeze(fit.reference),
         affine_warps(fit.matrices, fit.offsets),
-        frozen(np.maximum(eigenvalues, 0.0)),
+        freeze(np.maximum(eigenvalues, 0.0)),
         facts,
         registration,
         np.eye(shapes.n_dims),
@@ -813,7 +815,7 @@ def with_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
         core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
     )
     findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
-    return replace(core, shapes=shapes, reference=frozen(reference), findings=findings)
+    return replace(core, shapes=shapes, reference=freeze(reference), findings=findings)
 
 
 def with_lone(

@@ -18,7 +18,7 @@ import numpy as np
 from defgpa._arrays import Array
 from defgpa.alignment import Alignment
 from defgpa.completion import Completion, complete
-from defgpa.errors import ShapeError, listed, needed
+from defgpa.errors import ShapeError, format_names, import_extra
 from defgpa.io.atomic import replace_file, write_text
 from defgpa.io.text.table import format_csv, guard_formula
 from defgpa.meshes import Mesh, warp_mesh, write_mesh
@@ -60,7 +60,8 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     writers = {"slicermorph": _slicermorph, "r": _r, "morphoj": _morphoj}
     if to not in writers:
         raise ValueError(
-            f"The 'to' parameter of export must be one of {listed(writers)}. Got {to!r} instead."
+            f"The 'to' parameter of export must be one of {format_names(writers)}. Got {to!r} "
+            "instead."
         )
     return writers[to](alignment, Path(folder))
 
@@ -210,7 +211,7 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
 
 def _rds(path: Path, shapes: Shapes) -> Path:
     """An array p × k × n: landmarks, coordinates, specimens, with their names."""
-    rdata = needed("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
+    rdata = import_extra("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
     array = shapes.points.transpose(1, 2, 0)
     heads = (shapes.landmarks, tuple("XYZ"[: shapes.n_dims]), shapes.names)
 

@@ -226,7 +226,7 @@ class Frames:
         return local.min(axis=-1), local.max(axis=-1)
 
 
-def frames_of(points: Array) -> Frames:
+def make_frame(points: Array) -> Frames:
     """The frame of one shape (p, d), all visible."""
     return Frames(points[None], np.ones((1, len(points)), dtype=bool))
 
@@ -237,7 +237,7 @@ def _has_equal_weights(weights: Array, visible: Mask) -> bool:
     return not len(positive) or bool(positive.min() == positive.max())
 
 
-def seen_scatters(columns: Array, masses: Array | Mask) -> Array:
+def compute_visible_scatters(columns: Array, masses: Array | Mask) -> Array:
     """(…, n, k, k): Σ γ x xᵀ of the rows of columns (…, m, k), about the mean of each shape.
 
     ``masses`` (…, n, m) are the weights γ of the landmarks, or which of them are visible.

@@ -19,12 +19,12 @@ from defgpa.io.mesh.mesh import Mesh
 
 __all__ = [
     "Mesh",
-    "aligned_mesh",
+    "add_scalar",
+    "make_aligned_mesh",
+    "make_reference_mesh",
     "read_mesh",
-    "reference_mesh",
     "warp_mesh",
     "warp_points",
-    "with_scalar",
     "write_mesh",
 ]
 
@@ -83,18 +83,18 @@ def warp_mesh(mesh: Mesh, warp: Mapping) -> Mesh:
     return replace(mesh, vertices=warp_points(mesh.vertices, warp))
 
 
-def with_scalar(mesh: Mesh, name: str, values: ArrayLike) -> Mesh:
+def add_scalar(mesh: Mesh, name: str, values: ArrayLike) -> Mesh:
     """The mesh with one more number per vertex, under a name.
 
     Examples
     --------
-    >>> with_scalar(Mesh([[0, 0, 0], [1, 0, 0]]), "error", [0.1, 0.2])
+    >>> add_scalar(Mesh([[0, 0, 0], [1, 0, 0]]), "error", [0.1, 0.2])
     Mesh(2 vertices, 0 faces, 'error')
     """
     return replace(mesh, scalars={**mesh.scalars, name: np.asarray(values, dtype=np.float64)})
 
 
-def reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) -> Mesh:
+def make_reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) -> Mesh:
     """The reference as a mesh, with how far the shapes are from it.
 
     The scalar field ``error`` is √(mean ‖warp_i(D_i) − S‖²) of each landmark, over the shapes that
@@ -113,16 +113,18 @@ def reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) -> Mesh
     >>> import defgpa
     >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 3)) * [3, 2, 1]
     >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
-    >>> reference_mesh(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
+    >>> make_reference_mesh(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
     Mesh(30 vertices, 0 faces, 'error', 'views')
     """
     error = np.sqrt(np.nanmean(alignment.residuals**2, axis=0))
-    mesh = _landmark_mesh(alignment, alignment.reference, faces)
+    mesh = _make_landmark_mesh(alignment, alignment.reference, faces)
     views = alignment.shapes.views.astype(np.float64)
     return replace(mesh, scalars={"error": error, "views": views})
 
 
-def aligned_mesh(alignment: Alignment, shape: int | str, faces: ArrayLike | None = None) -> Mesh:
+def make_aligned_mesh(
+    alignment: Alignment, shape: int | str, faces: ArrayLike | None = None
+) -> Mesh:
     """One shape, warped onto the reference, as a mesh with its ``error`` at every landmark.
 
     A landmark that the shape does not see stands where the reference has it, with error NaN.
@@ -134,19 +136,21 @@ def aligned_mesh(alignment: Alignment, shape: int | str, faces: ArrayLike | None
     >>> shapes = np.random.default_rng(0).normal(size=(1, 30, 3)) * [3, 2, 1]
     >>> shapes = shapes + 0.1 * np.sin(2 * shapes + np.arange(5)[:, None, None])
     >>> a = defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_
-    >>> aligned_mesh(a, "shape_2", faces=[[0, 1, 2]])
+    >>> make_aligned_mesh(a, "shape_2", faces=[[0, 1, 2]])
     Mesh(30 vertices, 1 faces, 'error')
     """
     i = alignment.shapes.index(shape)
-    seen = alignment.shapes.visible[i]
-    vertices = np.where(seen[:, None], alignment.aligned[i], alignment.reference)
-    return with_scalar(_landmark_mesh(alignment, vertices, faces), "error", alignment.residuals[i])
+    visible = alignment.shapes.visible[i]
+    vertices = np.where(visible[:, None], alignment.aligned[i], alignment.reference)
+    return add_scalar(
+        _make_landmark_mesh(alignment, vertices, faces), "error", alignment.residuals[i]
+    )
 
 
-def _landmark_mesh(alignment: Alignment, vertices: Array, faces: ArrayLike | None) -> Mesh:
+def _make_landmark_mesh(alignment: Alignment, vertices: Array, faces: ArrayLike | None) -> Mesh:
     if alignment.shapes.n_dims != 3:
         raise ShapeError(
             f"A mesh has vertices in 3-D, and these shapes are {alignment.shapes.n_dims}-D."
         )
-    own: ArrayLike | Index | None = alignment.shapes.faces if faces is None else faces
-    return Mesh(vertices) if own is None else Mesh(vertices, np.asarray(own))
+    triangles: ArrayLike | Index | None = alignment.shapes.faces if faces is None else faces
+    return Mesh(vertices) if triangles is None else Mesh(vertices, np.asarray(triangles))

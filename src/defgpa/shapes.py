@@ -15,8 +15,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Mask, frozen
-from defgpa.errors import ShapeError, listed
+from defgpa._arrays import Array, Index, Mask, freeze
+from defgpa.errors import ShapeError, format_names
 from defgpa.notebook import render_table
 from defgpa.tables import frame_of, labelled, read_frame
 
@@ -140,7 +140,7 @@ class Shapes:
         attributes["names"] = _check_labels(names, n, "name", "shape", "shape_")
         attributes["landmarks"] = _check_labels(landmarks, m, "label", "landmark", "")
         attributes["_weights"] = self._convert_weights(weights, coordinates)
-        attributes["points"] = frozen(coordinates)
+        attributes["points"] = freeze(coordinates)
         self._check_coordinates()
         attributes["faces"] = _check_faces(faces, m)
         attributes["metadata"] = MappingProxyType(_check_metadata(metadata, n))
@@ -172,7 +172,7 @@ class Shapes:
                 "landmark that should not count."
             )
         points[values == 0.0] = np.nan
-        return frozen(values)
+        return freeze(values)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
@@ -195,7 +195,7 @@ class Shapes:
     @cached_property
     def visible(self) -> Mask:
         """(n, m): where a landmark has coordinates and a positive weight."""
-        return frozen(~np.isnan(self.points[..., 0]))
+        return freeze(~np.isnan(self.points[..., 0]))
 
     @property
     def has_weights(self) -> bool:
@@ -208,7 +208,7 @@ class Shapes:
 
         Without given weights, 1 where the landmark is visible.
         """
-        return frozen(self.visible.astype(np.float64)) if self._weights is None else self._weights
+        return freeze(self.visible.astype(np.float64)) if self._weights is None else self._weights
 
     @cached_property
     def relative_weights(self) -> Array:
@@ -225,14 +225,14 @@ class Shapes:
         """
         positive = self.weights[self.visible]
         if not len(positive) or positive.min() == positive.max():
-            return frozen(self.visible.astype(np.float64))
+            return freeze(self.visible.astype(np.float64))
         scaled = self.weights / positive.max()  # the sum of large weights could overflow
-        return frozen(scaled / scaled[self.visible].mean())
+        return freeze(scaled / scaled[self.visible].mean())
 
     @cached_property
     def views(self) -> Index:
         """(m,): in how many shapes each landmark is visible."""
-        return frozen(self.visible.sum(axis=0))
+        return freeze(self.visible.sum(axis=0))
 
     @property
     def links(self) -> list[tuple[int, int]]:
@@ -312,7 +312,7 @@ class Shapes:
             if shape in self.names:
                 return self.names.index(shape)
             raise ShapeError(
-                f"There is no shape called {shape!r}. There are: {listed(self.names)}."
+                f"There is no shape called {shape!r}. There are: {format_names(self.names)}."
             )
         if not -self.n_shapes <= shape < self.n_shapes:
             raise ShapeError(f"There is no shape number {shape}; there are {self.n_shapes}.")
@@ -334,12 +334,12 @@ class Shapes:
 
     def without(self, landmarks: Sequence[int] | Index) -> Shapes:
         """Leave out landmarks (by number), and the faces that have one of them as a corner."""
-        kept = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
+        remaining = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
         return self._replace(
-            points=self.points[:, kept],
-            weights=None if self._weights is None else self._weights[:, kept],
-            landmarks=[self.landmarks[j] for j in kept],
-            faces=_renumber_faces(self.faces, kept, self.n_landmarks),
+            points=self.points[:, remaining],
+            weights=None if self._weights is None else self._weights[:, remaining],
+            landmarks=[self.landmarks[j] for j in remaining],
+            faces=_renumber_faces(self.faces, remaining, self.n_landmarks),
         )
 
     def with_points(self, points: ArrayLike) -> Shapes:
@@ -411,12 +411,12 @@ class Shapes:
         or_weightless = " or have weight 0" if self.has_weights else ""
         is_empty = ~self.visible.any(axis=1)
         if is_empty.any():
-            names = listed(self.names[i] for i in np.flatnonzero(is_empty))
+            names = format_names(self.names[i] for i in np.flatnonzero(is_empty))
             raise ShapeError(
                 f"All landmarks of shape {names} are missing{or_weightless}. Drop such shapes."
             )
         if not self.views.all():
-            labels = listed(self.landmarks[j] for j in np.flatnonzero(self.views == 0))
+            labels = format_names(self.landmarks[j] for j in np.flatnonzero(self.views == 0))
             or_weightless = or_weightless.replace("have", "has")
             raise ShapeError(
                 f"Landmark {labels} is missing{or_weightless} in all shapes. Drop such landmarks."
@@ -483,7 +483,7 @@ def as_shapes(shapes: ShapesLike) -> Shapes:
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
 
 
-def landmark_numbers(
+def find_landmark_numbers(
     members: Iterable[Any], landmarks: Sequence[str], advice: str = ""
 ) -> list[int]:
     """Return the numbers of landmarks given by number (from 0) or label.
@@ -537,9 +537,9 @@ def _convert_points(points: Any) -> Array:
             f"(array of size {data.shape}: shapes, landmarks, coordinates).{hint}"
         )
     if data.shape[0] == 0 or data.shape[1] == 0:
-        what = "landmarks" if data.shape[0] else "shapes"
+        culprit = "landmarks" if data.shape[0] else "shapes"
         raise ShapeError(
-            f"There are no {what}: got an array of size {data.shape} "
+            f"There are no {culprit}: got an array of size {data.shape} "
             "(shapes, landmarks, coordinates)."
         )
     data[np.isnan(data)] = np.nan  # one NaN, so that equal shapes are equal byte for byte
@@ -648,15 +648,15 @@ def _check_faces(faces: ArrayLike | None, n_landmarks: int) -> Index | None:
             f"'faces' must number landmarks 0 to {n_landmarks - 1}; "
             f"got {triangles.min()} to {triangles.max()}."
         )
-    return frozen(triangles)
+    return freeze(triangles)
 
 
-def _renumber_faces(faces: Index | None, kept: Index, n_landmarks: int) -> Index | None:
+def _renumber_faces(faces: Index | None, remaining: Index, n_landmarks: int) -> Index | None:
     """Return the triangles whose three corners are kept, with the new landmark numbers."""
     if faces is None:
         return None
     new_number = np.full(n_landmarks, -1, dtype=np.intp)
-    new_number[kept] = np.arange(len(kept))
+    new_number[remaining] = np.arange(len(remaining))
     renumbered = new_number[faces]
     return renumbered[(renumbered >= 0).all(axis=1)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import ShapeError, listed, needed
+from defgpa.errors import ShapeError, format_names, import_extra
 
 _AXES = "xyz"
 _NAMED = re.compile(r"(?P<label>.+)[ _.:-](?P<axis>[xyz])", re.IGNORECASE)
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(?P<axis>[xyz])[ _.:-]?(?P<label>[0-9]+)", re.IGNORECAS
 
 def frame_of(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """A pandas.DataFrame (n, m·d): a row a shape, a column a coordinate."""
-    pandas = needed("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+    pandas = import_extra("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
     heads = coordinate_names(landmarks, points.shape[2])
     index = pandas.Index(list(names), name="shape")
     return pandas.DataFrame(points.reshape(len(points), -1), index=index, columns=heads)
@@ -30,7 +30,7 @@ def frame_of(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> A
 
 def labelled(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """An xarray.DataArray with dimensions specimen, landmark and space."""
-    xarray = needed("xarray", "This needs xarray: pip install 'defgpa[tables]'.")
+    xarray = import_extra("xarray", "This needs xarray: pip install 'defgpa[tables]'.")
     coords = {
         "specimen": list(names),
         "landmark": list(landmarks),
@@ -46,7 +46,7 @@ def read_frame(table: Any) -> tuple[Array, list[str], list[str]]:
     if axes not in ({("x", "y")}, {("x", "y", "z")}):
         raise ShapeError(
             "A table of shapes needs columns x and y (and z) for every landmark, such as x1, y1, "
-            f"x2, … or apex_x, apex_y, …; got {listed(table.columns)}."
+            f"x2, … or apex_x, apex_y, …; got {format_names(table.columns)}."
         )
     columns = [own[axis] for own in places.values() for axis in sorted(own)]
     flat = table.iloc[:, columns].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -74,7 +74,7 @@ def coordinate_names(landmarks: Sequence[str], dim: int) -> list[str]:
 
 def pandas_for_tables() -> Any:
     """The package pandas, or a sentence on how to get it."""
-    return needed("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
+    return import_extra("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
 
 
 def figure(value: float, digits: int = 4, unknown: str = "") -> str:

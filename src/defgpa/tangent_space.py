@@ -15,7 +15,7 @@ from itertools import compress
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, listed
+from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 
@@ -50,8 +50,8 @@ def tangent_space(shapes: ShapesLike) -> Array:
     has_no_size = measure_sizes(complete.points) <= 1e-12 * largest
     if has_no_size.any():
         raise DegenerateShapeError(
-            f"All landmarks of shape {listed(compress(complete.names, has_no_size))} are in one "
-            "place: it has no size, and no shape. Drop it."
+            f"All landmarks of shape {format_names(compress(complete.names, has_no_size))} are in "
+            "one place: it has no size, and no shape. Drop it."
         )
     return project_onto_tangent_plane(rotate_onto_mean(scale_to_unit_size(complete.points)))
 
@@ -107,7 +107,7 @@ def require_complete(shapes: ShapesLike, what: str) -> Shapes:
     if partial.any():
         raise ShapeError(
             f"{what} need every landmark of every shape; some are missing in "
-            f"{listed(compress(specimens.names, partial))}. Estimate them first: "
+            f"{format_names(compress(specimens.names, partial))}. Estimate them first: "
             "defgpa.complete(alignment).shapes."
         )
     return specimens

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from defgpa import datasets
 from defgpa.datasets import AtRandom, Blocks, _sample, _synthetic
-from defgpa.datasets._deformations import affine, bend, chain, growth, shear
+from defgpa.datasets._deformations import chain, make_affine, make_bend, make_growth, make_shear
 from defgpa.errors import ShapeError
 from defgpa.estimators import DefGPA
 from defgpa.warps import Affine, ThinPlateSpline
@@ -22,8 +22,8 @@ from support import EXACT, PARITY
 MAKERS = {
     "smooth, 2-D": datasets.smooth_family,
     "smooth, 3-D": lambda seed=0: datasets.smooth_family(8, 80, 3, seed=seed),
-    "face": datasets.face_like,
-    "liver": lambda seed=0: datasets.liver_like(n=4, m=600, seed=seed),
+    "face": datasets.make_faces,
+    "liver": lambda seed=0: datasets.make_livers(n=4, m=600, seed=seed),
     "wings": lambda seed=5: datasets.make_wings(seed=seed),
     "skulls": datasets.make_skulls,
     "fish": datasets.make_fish,
@@ -146,14 +146,16 @@ def test_with_bending_they_are_not():
 def test_bend_is_how_far_a_landmark_moves(d):
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(500, d))
-    moved = [wave(truth) - truth for wave in _synthetic.waves(rng, 60, truth, count=5, height=0.02)]
+    moved = [
+        wave(truth) - truth for wave in _synthetic.make_waves(rng, 60, truth, count=5, height=0.02)
+    ]
     travelled = np.sqrt((np.stack(moved) ** 2).sum(axis=-1).mean()) / radius(truth)
     # the mean of sin² over half a wave or so is one half only on average
     assert travelled == pytest.approx(0.02, rel=0.25)
 
 
 def test_amounts_of_a_mode_have_mean_zero_and_mean_square_one():
-    drawn = _synthetic.amounts(np.random.default_rng(0), 7, 4)
+    drawn = _synthetic.sample_amounts(np.random.default_rng(0), 7, 4)
     np.testing.assert_allclose(drawn.mean(axis=0), 0, **EXACT)
     np.testing.assert_allclose((drawn**2).mean(axis=0), 1, **EXACT)
 
@@ -167,8 +169,8 @@ def test_a_deformable_alignment_finds_the_truth_again(d, missing):
     family = datasets.smooth_family(12, 80, d, noise=0.0, missing=missing, seed=1)
     spline = DefGPA(ThinPlateSpline()).fit(family.shapes).alignment_
     stiff = DefGPA(Affine()).fit(family.shapes).alignment_
-    single = min(family.error_of(clean) for clean in family.clean)
-    assert family.error_of(spline.reference) < 0.02 < 0.04 < single
+    single = min(family.compute_error(clean) for clean in family.clean)
+    assert family.compute_error(spline.reference) < 0.02 < 0.04 < single
     assert spline.rmse_reference < 0.6 * stiff.rmse_reference
 
 
@@ -177,18 +179,18 @@ def test_the_bundled_wings_reward_deformation():
     spline = DefGPA(ThinPlateSpline()).fit(family.shapes).alignment_
     stiff = DefGPA(Affine()).fit(family.shapes).alignment_
     assert spline.rmse_reference < 0.25 * stiff.rmse_reference
-    assert family.error_of(spline.reference) < 0.02
+    assert family.compute_error(spline.reference) < 0.02
 
 
 def test_the_error_of_a_reference_is_its_distance_but_for_an_affine_map():
     family = datasets.smooth_family(5, 40, 2, seed=3)
     skewed = family.truth @ np.array([[2.0, 0.3], [0.1, 1.0]]) + 5.0
-    assert family.error_of(skewed) == pytest.approx(0.0, abs=EXACT["atol"])
+    assert family.compute_error(skewed) == pytest.approx(0.0, abs=EXACT["atol"])
     design = np.column_stack([family.truth, np.ones(40)])
     noise = np.random.default_rng(0).normal(size=(40, 2))
     noise -= design @ np.linalg.lstsq(design, noise, rcond=None)[0]
     noise *= 1e-5 / np.sqrt((noise**2).sum(axis=1).mean())  # orthogonal to all affine maps
-    assert family.error_of(family.truth + noise) == pytest.approx(1e-5, rel=1e-3)
+    assert family.compute_error(family.truth + noise) == pytest.approx(1e-5, rel=1e-3)
 
 
 # the deformations
@@ -198,14 +200,16 @@ def deformations(d):
     x, y, *_ = np.eye(d)
     rng = np.random.default_rng(d)
     return {
-        "shear": shear(0.4 * y, 1.7 * x, 0.3),
-        "bend": bend(0.3, x, y),
-        "bend the other way": bend(-0.3, x, y),
-        "no bend": bend(0.0, x, y),
-        "growth": growth(0.8, x, past=0.2, softness=0.5),
-        "shrinkage": growth(-0.7, x, past=-0.1, softness=0.2),
-        "affine": affine(np.eye(d) + 0.2 * rng.normal(size=(d, d)), rng.normal(size=d)),
-        "chain": chain(shear(0.4 * y, 1.7 * x, 0.3), growth(0.8, y, 0.0, 0.3), bend(0.1, y, x)),
+        "shear": make_shear(0.4 * y, 1.7 * x, 0.3),
+        "bend": make_bend(0.3, x, y),
+        "bend the other way": make_bend(-0.3, x, y),
+        "no bend": make_bend(0.0, x, y),
+        "growth": make_growth(0.8, x, past=0.2, softness=0.5),
+        "shrinkage": make_growth(-0.7, x, past=-0.1, softness=0.2),
+        "affine": make_affine(np.eye(d) + 0.2 * rng.normal(size=(d, d)), rng.normal(size=d)),
+        "chain": chain(
+            make_shear(0.4 * y, 1.7 * x, 0.3), make_growth(0.8, y, 0.0, 0.3), make_bend(0.1, y, x)
+        ),
     }
 
 
@@ -227,14 +231,14 @@ def test_a_shear_keeps_areas():
 
 def test_a_bend_lays_the_line_on_a_circle_and_keeps_its_length():
     line = np.column_stack([np.linspace(-2, 2, 2001), np.zeros(2001)])
-    bent = bend(0.5, *np.eye(2))(line)
+    bent = make_bend(0.5, *np.eye(2))(line)
     np.testing.assert_allclose(np.linalg.norm(bent - (0.0, 2.0), axis=1), 2.0, **EXACT)
     length = np.linalg.norm(np.diff(bent, axis=0), axis=1).sum()
     np.testing.assert_allclose(length, 4.0, **PARITY)
 
 
 def test_growth_lengthens_what_lies_past_the_line_and_nothing_else():
-    grown = growth(0.5, np.array([1.0, 0.0]), past=1.0, softness=0.01)
+    grown = make_growth(0.5, np.array([1.0, 0.0]), past=1.0, softness=0.01)
     slopes = jacobians(grown, np.array([[-9.0, 0.0], [11.0, 3.0]]))
     np.testing.assert_allclose(slopes, [np.eye(2), np.diag([1.5, 1.0])], rtol=0, atol=1e-5)
 
@@ -333,8 +337,8 @@ def test_a_family_that_cannot_be_is_refused(arguments, complaint):
 @pytest.mark.parametrize(
     ("make", "size", "missing"),
     [
-        (datasets.face_like, (10, 68, 2), 0.04),
-        (datasets.liver_like, (10, 4004, 3), 0.0),
+        (datasets.make_faces, (10, 68, 2), 0.04),
+        (datasets.make_livers, (10, 4004, 3), 0.0),
     ],
 )
 def test_an_imitation_has_the_size_of_its_model(make, size, missing):
@@ -351,7 +355,7 @@ def test_families_may_be_many_or_dense(size):
 
 
 def test_the_face_hides_its_far_and_narrow_side_in_two_frames():
-    family = datasets.face_like()
+    family = datasets.make_faces()
     hidden = ~family.shapes.visible
     assert sorted(Counter(hidden.sum(axis=1)).items()) == [(0, 8), (14, 2)]
     left, right, nose = (family.shapes.landmarks.index(k) for k in ("jaw_1", "jaw_17", "nose_1"))
@@ -365,7 +369,7 @@ def test_the_face_hides_its_far_and_narrow_side_in_two_frames():
 
 
 def test_the_liver_is_a_closed_surface_turned_outwards():
-    shapes = datasets.liver_like().shapes
+    shapes = datasets.make_livers().shapes
     edges = Counter(
         (int(face[a]), int(face[b])) for face in shapes.faces for a, b in ((0, 1), (1, 2), (2, 0))
     )
@@ -411,7 +415,7 @@ def test_the_veins_join_landmarks_that_exist_and_leave_none_alone():
 
 def test_no_two_veins_of_the_template_cross():
     """Wherever veins meet there is a landmark."""
-    at = dict(zip(datasets.WING_LANDMARKS, _sample.wing_template(), strict=True))
+    at = dict(zip(datasets.WING_LANDMARKS, _sample.make_wing_template(), strict=True))
 
     def left_of(p, q, r):
         return np.linalg.det([at[q] - at[p], at[r] - at[p]]) > 0

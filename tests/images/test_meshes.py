@@ -7,12 +7,12 @@ import defgpa
 from defgpa import ShapeError, Shapes
 from defgpa.meshes import (
     Mesh,
-    aligned_mesh,
+    add_scalar,
+    make_aligned_mesh,
+    make_reference_mesh,
     read_mesh,
-    reference_mesh,
     warp_mesh,
     warp_points,
-    with_scalar,
     write_mesh,
 )
 from support import EXACT, LIMIT, shared_points, smooth_family, warned_of
@@ -80,7 +80,7 @@ def test_a_point_that_is_partly_nan_is_not_blamed_on_the_warp(alignment):
 
 
 def test_the_error_of_the_reference_is_a_scalar_field(alignment):
-    mesh = reference_mesh(alignment)
+    mesh = make_reference_mesh(alignment)
     np.testing.assert_array_equal(mesh.vertices, alignment.reference)
     np.testing.assert_array_equal(mesh.faces, FACES)
     j, seen = 7, alignment.shapes.visible[:, 7]
@@ -93,7 +93,7 @@ def test_the_error_of_the_reference_is_a_scalar_field(alignment):
 
 def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
     name = alignment.shapes.names[1]
-    mesh = aligned_mesh(alignment, name, faces=[[5, 6, 7]])
+    mesh = make_aligned_mesh(alignment, name, faces=[[5, 6, 7]])
     seen = alignment.shapes.visible[1]
     assert 0 < seen.sum() < 50
     np.testing.assert_allclose(mesh.vertices[seen], alignment.aligned[1][seen], **EXACT)
@@ -106,7 +106,7 @@ def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
 
 @pytest.mark.parametrize("suffix", [".ply", ".vtk", ".vtp"])
 def test_a_viewer_finds_the_error_in_the_file(alignment, tmp_path, suffix):
-    mesh = reference_mesh(alignment)
+    mesh = make_reference_mesh(alignment)
     write_mesh(tmp_path / f"reference{suffix}", mesh)
     back = read_mesh(tmp_path / f"reference{suffix}")
     np.testing.assert_allclose(back.vertices, mesh.vertices, **EXACT)
@@ -128,21 +128,21 @@ def test_a_mesh_file_goes_through_a_warp_with_its_faces(alignment, tmp_path, rng
 
 
 def test_fields_are_added_without_losing_others(rng):
-    mesh = with_scalar(scan(rng), "error", np.arange(200))
+    mesh = add_scalar(scan(rng), "error", np.arange(200))
     assert set(mesh.scalars) == {"age", "error"}
     with pytest.raises(ShapeError, match="error"):
-        with_scalar(mesh, "error", np.arange(7))
+        add_scalar(mesh, "error", np.arange(7))
 
 
 def test_flat_shapes_are_no_mesh():
     a = defgpa.DefGPA(defgpa.Affine()).fit(smooth_family()).alignment_
     with pytest.raises(ShapeError, match="2-D"):
-        reference_mesh(a)
+        make_reference_mesh(a)
 
 
 def test_a_mesh_of_thousands_of_vertices_keeps_its_faces():
     points = shared_points("cactus3d")[:3]
     a = defgpa.DefGPA(defgpa.Affine()).fit(Shapes(points)).alignment_
-    mesh = reference_mesh(a, faces=[[0, 1, 2], [5258, 5259, 5260]])
+    mesh = make_reference_mesh(a, faces=[[0, 1, 2], [5258, 5259, 5260]])
     assert len(mesh.vertices) == 5261
     assert mesh.scalars["error"].max() > 0

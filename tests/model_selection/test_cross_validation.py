@@ -26,7 +26,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa._arrays import n_threads
+from defgpa._arrays import count_threads
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
 from defgpa.model_selection.folds import refit_fold
@@ -480,11 +480,11 @@ def test_by_default_there_are_as_many_workers_as_blas_had_threads():
     for allowed in (1, 2):
         Watched.threads.clear()
         with threadpool_limits(allowed, user_api="blas"):
-            cores = n_threads()
+            cores = count_threads()
             cross_validate(Watched(Affine()), points, 2)
             assert len(Watched.threads) == (cores if cores > 1 else 0)
             assert set(Watched.threads.values()) <= {1}
-            assert n_threads() == cores
+            assert count_threads() == cores
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -507,7 +507,7 @@ def test_an_interruption_stops_the_workers(workers):
             Counted(Affine()), smooth_family(seed=15, m=60), n_jobs=workers, progress=interrupt
         )
     assert Counted.fits < 10  # of 61
-    assert n_threads() >= 1
+    assert count_threads() >= 1
 
 
 def test_a_backend_that_returns_everything_at_once_will_do(full_shapes):

@@ -518,12 +518,12 @@ def test_it_has_the_manners_of_an_estimator():
 
 
 def test_meshes_follow_its_warps():
-    from defgpa.meshes import Mesh, aligned_mesh, warp_mesh
+    from defgpa.meshes import Mesh, make_aligned_mesh, warp_mesh
 
     points = smooth_family(seed=2, n=5, m=30, d=3, bend=0.3)
     faces = np.array([[0, 1, 2], [2, 3, 4]])
     a = ElasticGPA(ThinPlateSpline(2), 0.5).fit(Shapes(points, faces=faces)).alignment_
-    np.testing.assert_allclose(aligned_mesh(a, 1).vertices, a.aligned[1], **EXACT)
+    np.testing.assert_allclose(make_aligned_mesh(a, 1).vertices, a.aligned[1], **EXACT)
     moved_mesh = warp_mesh(Mesh(points[1], faces), a.warps[1])
     np.testing.assert_allclose(moved_mesh.vertices, a.aligned[1], **EXACT)
 

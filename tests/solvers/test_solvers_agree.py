@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
-from defgpa._arrays import own_threads
+from defgpa._arrays import use_threads
 from defgpa.solvers.columns import make_column_factor, make_streamed_factor
 from defgpa.solvers.cost import (
     _choose_storage,
@@ -112,7 +112,7 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
     found = cost_held(many, warp, options | {"tuning": blocks})
     assert found._landmarks_at_a_time < many.n_landmarks
     block = rng.normal(size=(many.n_landmarks, 3))
-    with own_threads(threads):
+    with use_threads(threads):
         image = found.multiply(block)
         explained = found.fit_warps(block)
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
@@ -354,7 +354,7 @@ def test_threads_change_nothing(monkeypatch):
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
     single = model.solve(shapes)
-    monkeypatch.setattr("defgpa._arrays.n_threads", lambda: 4)
+    monkeypatch.setattr("defgpa._arrays.count_threads", lambda: 4)
     several = model.solve(shapes)
     np.testing.assert_array_equal(several.reference, single.reference)
     np.testing.assert_array_equal(several.aligned, single.aligned)

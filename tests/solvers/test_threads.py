@@ -9,14 +9,14 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from defgpa import DefGPA, ThinPlateSpline, _arrays
-from defgpa._arrays import in_blocks, n_threads, one_blas_thread, own_threads
+from defgpa._arrays import count_threads, map_blocks, one_blas_thread, use_threads
 from support import smooth_family
 
 
 @pytest.fixture
 def two_threads():
     """As if BLAS were allowed two threads, whatever this machine has."""
-    with own_threads(2):
+    with use_threads(2):
         yield
 
 
@@ -29,7 +29,7 @@ def test_results_come_in_the_order_of_the_parts(two_threads):
         time.sleep(0.001 * (part % 3))
         return part, threading.get_ident()
 
-    found = in_blocks(work, range(40))
+    found = map_blocks(work, range(40))
     assert [part for part, _ in found] == list(range(40))
     assert len({thread for _, thread in found}) == 2
     assert threading.get_ident() in {thread for _, thread in found}
@@ -37,13 +37,13 @@ def test_results_come_in_the_order_of_the_parts(two_threads):
 
 def test_blas_is_held_to_one_thread_and_nothing_nests(two_threads):
     def work(part):
-        return n_threads(), in_blocks(lambda inner: inner, range(3)), blas_threads()
+        return count_threads(), map_blocks(lambda inner: inner, range(3)), blas_threads()
 
-    for allowed, inner, blas in in_blocks(work, range(8)):
+    for allowed, inner, blas in map_blocks(work, range(8)):
         assert allowed == 1
         assert inner == [0, 1, 2]
         assert blas == {1}
-    assert n_threads() == 2
+    assert count_threads() == 2
 
 
 def test_a_failure_reaches_the_caller_and_stops_the_rest(two_threads):
@@ -56,18 +56,18 @@ def test_a_failure_reaches_the_caller_and_stops_the_rest(two_threads):
             raise ValueError("part 3")
 
     with pytest.raises(ValueError, match="part 3"):
-        in_blocks(work, range(200))
+        map_blocks(work, range(200))
     assert len(begun) < 20
-    assert n_threads() == 2
-    assert in_blocks(lambda part: part, range(5)) == list(range(5))
+    assert count_threads() == 2
+    assert map_blocks(lambda part: part, range(5)) == list(range(5))
 
 
 def test_busy_helpers_are_not_waited_for(two_threads):
     """The helpers do something else: the calling thread does it all."""
     release = threading.Event()
-    busy = [_arrays._helpers().submit(release.wait) for _ in range(16)]
+    busy = [_arrays._get_helpers().submit(release.wait) for _ in range(16)]
     try:
-        found = in_blocks(lambda part: threading.get_ident(), range(10))
+        found = map_blocks(lambda part: threading.get_ident(), range(10))
     finally:
         release.set()
     assert set(found) == {threading.get_ident()}
@@ -75,18 +75,18 @@ def test_busy_helpers_are_not_waited_for(two_threads):
 
 
 def test_allowances_are_restored():
-    before = n_threads()
-    with own_threads(3):
-        assert n_threads() == 3
-        with one_blas_thread, own_threads(1):
-            assert n_threads() == 1
-        assert n_threads() == 3
-    assert n_threads() == before
+    before = count_threads()
+    with use_threads(3):
+        assert count_threads() == 3
+        with one_blas_thread, use_threads(1):
+            assert count_threads() == 1
+        assert count_threads() == 3
+    assert count_threads() == before
 
 
 def test_another_thread_has_its_own_allowance(two_threads):
     found = []
-    other = threading.Thread(target=lambda: found.append(n_threads()))
+    other = threading.Thread(target=lambda: found.append(count_threads()))
     other.start()
     other.join()
     assert found == [1]  # BLAS is held to one
@@ -154,8 +154,8 @@ def test_a_forked_process_is_not_held_by_the_threads_it_lost():
 
 
 def _sum_in_child(queue):
-    with own_threads(2):
-        queue.put(sum(in_blocks(lambda part: part, range(10))))
+    with use_threads(2):
+        queue.put(sum(map_blocks(lambda part: part, range(10))))
 
 
 @pytest.mark.skipif(
@@ -163,7 +163,7 @@ def _sum_in_child(queue):
 )
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_process_has_helpers_of_its_own(two_threads):
-    in_blocks(lambda part: part, range(10))
+    map_blocks(lambda part: part, range(10))
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     child = context.Process(target=_sum_in_child, args=(queue,))
@@ -178,7 +178,7 @@ def test_the_threads_change_no_digit(missing):
     points = smooth_family(seed=3, n=1100, m=40, missing=missing)
     fits = []
     for threads in (1, 2):
-        with own_threads(threads):
+        with use_threads(threads):
             fits.append(DefGPA(ThinPlateSpline(3)).fit(points).alignment_)
     one, two = fits
     np.testing.assert_array_equal(one.reference, two.reference)

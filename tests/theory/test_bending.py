@@ -7,7 +7,7 @@ from defgpa import ThinPlateSpline
 from defgpa.warps import Frames
 from defgpa.warps import thin_plate as bending
 from defgpa.warps.control_points import make_principal_grid
-from defgpa.warps.distances import squared_distances
+from defgpa.warps.distances import compute_squared_distances
 from support import EXACT
 
 GRIDS = pytest.mark.parametrize("counts", [(2, 2), (5, 5), (4, 2), (3, 3, 3), (4, 3, 2)])
@@ -48,7 +48,7 @@ def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
     grid = grids(counts, rng)
     k, d = grid.points.shape[1:]
     points = np.concatenate([rng.normal(size=(6, 30, d)), grid.points], axis=1)
-    expected = squared_distances(points, grid.points)
+    expected = compute_squared_distances(points, grid.points)
     found = np.empty((6, k, 30 + k))
     grid.fill_squared_distances(np.swapaxes(points, 1, 2), out=found)
     np.testing.assert_allclose(np.swapaxes(found, 1, 2), expected, rtol=1e-12, atol=1e-15)

@@ -5,8 +5,12 @@ import pytest
 
 from defgpa import Affine, DefGPA, DegenerateShapeError, ShapeError, ThinPlateSpline, Warp
 from defgpa.warps import NewtonInverse
-from defgpa.warps.distances import squared_distances
-from defgpa.warps.thin_plate import fit_interpolating_spline, thin_plate_kernel, thin_plate_slope
+from defgpa.warps.distances import compute_squared_distances
+from defgpa.warps.thin_plate import (
+    compute_thin_plate_kernel,
+    compute_thin_plate_slope,
+    fit_interpolating_spline,
+)
 from support import EXACT, LIMIT, ChargedTranslations, every_warp, smooth_family
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
@@ -63,9 +67,11 @@ def test_the_jacobian_is_finite_at_the_control_points(d, rng):
 def test_the_slope_is_the_derivative_of_the_kernel(d, rng):
     """∇φ = ψ(r²) (x − c), so ψ = 2 φ′ as a function of r²."""
     squared, step = rng.uniform(0.1, 4.0, size=50), 1e-6
-    rise = thin_plate_kernel(squared + step, d) - thin_plate_kernel(squared - step, d)
-    np.testing.assert_allclose(thin_plate_slope(squared, d), rise / step, **LIMIT)
-    assert thin_plate_kernel(np.zeros(3), d).tolist() == [0, 0, 0]
+    rise = compute_thin_plate_kernel(squared + step, d) - compute_thin_plate_kernel(
+        squared - step, d
+    )
+    np.testing.assert_allclose(compute_thin_plate_slope(squared, d), rise / step, **LIMIT)
+    assert compute_thin_plate_kernel(np.zeros(3), d).tolist() == [0, 0, 0]
 
 
 @DIMS
@@ -73,13 +79,15 @@ def test_the_slope_is_the_derivative_of_the_kernel(d, rng):
 def test_distances_of_stacks_are_those_of_their_members(d, p, rng):
     points, centres = rng.normal(size=(3, p, d)), rng.normal(size=(3, 7, d))
     expected = np.sum((points[:, :, None] - centres[:, None]) ** 2, axis=-1)
-    np.testing.assert_allclose(squared_distances(points, centres), expected, **EXACT)
-    np.testing.assert_allclose(squared_distances(points[0], centres[0]), expected[0], **EXACT)
+    np.testing.assert_allclose(compute_squared_distances(points, centres), expected, **EXACT)
+    np.testing.assert_allclose(
+        compute_squared_distances(points[0], centres[0]), expected[0], **EXACT
+    )
 
 
 def test_the_slope_at_the_tip_is_the_mean_of_all_sides():
-    np.testing.assert_array_equal(thin_plate_slope(np.zeros(2), 3), 0)
-    assert np.isfinite(thin_plate_slope(np.zeros(2), 2)).all()
+    np.testing.assert_array_equal(compute_thin_plate_slope(np.zeros(2), 3), 0)
+    assert np.isfinite(compute_thin_plate_slope(np.zeros(2), 2)).all()
 
 
 def test_the_affine_inverse_is_exact(shapes, rng):
@@ -245,7 +253,7 @@ def test_only_the_points_that_were_lost_are_sought_again():
     """One point is found where it is looked for first, the other is at the turn of the valley."""
     targets = np.array([[-3.0, 0.5], [1.0, 0.2], [np.nan, 1.0]])
     inverse = NewtonInverse(Valley())
-    stuck = inverse.near(targets, targets)
+    stuck = inverse.find_near(targets, targets)
     np.testing.assert_array_equal(np.isnan(stuck[:, 0]), [False, True, True])
     found = inverse(targets)
     np.testing.assert_allclose(Valley()(found[:2]), targets[:2], **EXACT)

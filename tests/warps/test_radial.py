@@ -20,7 +20,7 @@ from defgpa.warps import (
     WendlandC2,
     WendlandC4,
 )
-from defgpa.warps.polynomial import polynomials
+from defgpa.warps.polynomial import evaluate_polynomials
 from support import EXACT, LIMIT, PARITY, cost_of, moved, smooth_family
 
 KERNELS = [
@@ -78,7 +78,7 @@ def test_the_native_norm_is_a_norm_of_weights_that_no_low_polynomial_sees(kernel
     K = kernel.values(squared(centres, centres))
     weights = rng.normal(size=(30, 200))
     if kernel.order:
-        Q, _ = np.linalg.qr(polynomials(centres, kernel.order - 1))
+        Q, _ = np.linalg.qr(evaluate_polynomials(centres, kernel.order - 1))
         weights -= Q @ (Q.T @ weights)
     norms = np.sum(weights * (K @ weights), axis=0)
     assert norms.min() > 0
@@ -89,7 +89,7 @@ def test_the_native_norm_is_a_norm_of_weights_that_no_low_polynomial_sees(kernel
 )
 def test_it_is_none_without_that_condition(kernel, rng):
     centres = rng.normal(size=(30, 2))
-    weights = polynomials(centres, kernel.order - 1)
+    weights = evaluate_polynomials(centres, kernel.order - 1)
     K = kernel.values(squared(centres, centres))
     assert np.linalg.eigvalsh(weights.T @ K @ weights).min() < 0
 
@@ -117,7 +117,9 @@ def test_the_charge_is_the_native_norm_of_the_weights(kernel, d, rng):
     K = kernel.values(squared(own, own) / basis.width**2)
     charged = np.sum(weights * (basis.penalty() @ weights))
     np.testing.assert_allclose(charged, 0.02 * 50 * np.sum(w * (K @ w)), rtol=1e-6)
-    np.testing.assert_allclose(polynomials(own, degree).T @ w, 0, atol=1e-6 * np.abs(w).max())
+    np.testing.assert_allclose(
+        evaluate_polynomials(own, degree).T @ w, 0, atol=1e-6 * np.abs(w).max()
+    )
 
 
 @DIMS

@@ -606,9 +606,9 @@ def _convert_image(path: Path) -> bytes:
     """Return an image that browsers do not show as PNG."""
     from io import BytesIO
 
-    from defgpa.errors import needed
+    from defgpa.errors import import_extra
 
-    image = needed("PIL.Image", "TIFF images need pillow: pip install 'defgpa[images]'.")
+    image = import_extra("PIL.Image", "TIFF images need pillow: pip install 'defgpa[images]'.")
     with image.open(path) as picture:
         target = BytesIO()
         picture.convert("RGB").save(target, "PNG")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console, abbreviate
 from defgpa.cli._input import drop_empty, flatten_planar, note_likely_code, read_input
-from defgpa.errors import and_more, listed
+from defgpa.errors import format_names, format_some
 
 if TYPE_CHECKING:
     from defgpa._arrays import Mask
@@ -96,10 +96,10 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     ]
     if summary["groups"]:
         sizes = [f"{group} {count}" for group, count in summary["groups"].items()]
-        rows.append(["groups", and_more(sizes, _MAX_WORDS)])
+        rows.append(["groups", format_some(sizes, _MAX_WORDS)])
     if summary["columns"]:
         rows.append(
-            ["columns", f"{and_more(summary['columns'], _MAX_WORDS)} (one of them: --group)"]
+            ["columns", f"{format_some(summary['columns'], _MAX_WORDS)} (one of them: --group)"]
         )
     if summary["incomplete"]:
         n = len(summary["incomplete"])
@@ -122,7 +122,7 @@ def _show_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
     }
     names = abbreviate(list(by_shape)[:_MAX_ROWS])
     rows = [
-        [name, and_more(labels, _MAX_WORDS)]
+        [name, format_some(labels, _MAX_WORDS)]
         for name, labels in zip(names, by_shape.values(), strict=False)
     ]
     title = f"All coordinates {code:g}: missing?"
@@ -233,7 +233,7 @@ def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
         return
     low, high = min(sizes.values()), max(sizes.values())
     span = f"{_format_ratio(low)} to {_format_ratio(high)} the usual size"
-    yield f"{len(sizes)} shapes", f"{span}, such as {listed(sizes, 3)}: other units?"
+    yield f"{len(sizes)} shapes", f"{span}, such as {format_names(sizes, 3)}: other units?"
 
 
 def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -242,7 +242,7 @@ def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, st
         for name, first in pairs:
             yield name, f"has the very coordinates of {first}"
         return
-    names = listed([name for name, _ in pairs], 3)
+    names = format_names([name for name, _ in pairs], 3)
     yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
 
 

@@ -115,7 +115,7 @@ def _parse_correction(
 def _mirror(shapes: Shapes, names: Sequence[str]) -> Shapes:
     """Mirror the shapes named, and with ``auto`` all that fit clearly better mirrored."""
     from defgpa.diagnostics.screening import screen
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
     from defgpa.io.text.lines import warn
 
     shapes = shapes.mirror([name for name in names if name != "auto"])
@@ -123,7 +123,7 @@ def _mirror(shapes: Shapes, names: Sequence[str]) -> Shapes:
         return shapes.mirror(["auto"]) if "auto" in names else shapes
     mirrored = screen(shapes).mirrored
     if mirrored:
-        warn(f"Mirrored, {len(mirrored)} of {shapes.n_shapes} specimens: {listed(mirrored)}.")
+        warn(f"Mirrored, {len(mirrored)} of {shapes.n_shapes} specimens: {format_names(mirrored)}.")
     return shapes.mirror(mirrored)
 
 
@@ -134,13 +134,13 @@ def matches_by_position() -> bool:
 
 def _note_unread_files(shapes: Shapes) -> None:
     """Say which files of a folder hold no landmarks: they may have been meant."""
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
     from defgpa.io.text.lines import warn
 
     names = shapes.metadata.get("not_read", ())
     if names:
         count = "1 file was" if len(names) == 1 else f"{len(names)} files were"
-        warn(f"{count} passed over, without landmarks: {listed(names)}.")
+        warn(f"{count} passed over, without landmarks: {format_names(names)}.")
 
 
 def match_space(shapes: Shapes, model: Shapes) -> Shapes:
@@ -188,16 +188,16 @@ def drop_empty(console: Console, shapes: Shapes) -> Shapes:
     """Leave out undigitised specimens and landmarks that all of them miss, and say so."""
     import numpy as np
 
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
 
     empty = np.flatnonzero(~shapes.visible.any(axis=1))
     if 0 < len(empty) < shapes.n_shapes:
-        names = listed(shapes.names[i] for i in empty)
+        names = format_names(shapes.names[i] for i in empty)
         console.note(f"Left out, all their landmarks are missing: {names}.")
         shapes = shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), empty))
     absent = np.flatnonzero(shapes.views == 0)
     if 0 < len(absent) < shapes.n_landmarks:
-        labels = listed(shapes.landmarks[j] for j in absent)
+        labels = format_names(shapes.landmarks[j] for j in absent)
         console.note(f"Left out, missing in every shape: landmark {labels}.")
         shapes = shapes.without(absent)
     return shapes
@@ -210,14 +210,14 @@ def drop_too_few(console: Console, shapes: Shapes) -> Shapes:
     """
     import numpy as np
 
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
 
     count = shapes.visible.sum(axis=1)
     few = np.flatnonzero(count <= shapes.n_dims)
     wanted = click.get_current_context().meta[READING]["drop_incomplete"]
     if not len(few) or shapes.n_landmarks <= shapes.n_dims or len(few) > shapes.n_shapes - 2:
         return shapes
-    names = listed(shapes.names[i] for i in few)
+    names = format_names(shapes.names[i] for i in few)
     need = f"{shapes.n_dims + 1} landmarks are needed in {shapes.n_dims}-D"
     if not wanted and len(few) > max(1, MAX_SHARE_DROPPED * shapes.n_shapes):
         raise click.UsageError(
@@ -252,7 +252,7 @@ def add_covariates(
 
 def keep_listed(console: Console, shapes: Shapes, table: str) -> Shapes:
     """Leave out the specimens that a table of covariates lacks, and say how many."""
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
     from defgpa.io.covariates import read_covariate_rows
 
     header, rows = read_covariate_rows(table)
@@ -268,7 +268,7 @@ def keep_listed(console: Console, shapes: Shapes, table: str) -> Shapes:
     if lacking:
         console.note(
             f"Left out, {len(lacking)} of {shapes.n_shapes} specimens without a row in {table}: "
-            f"{listed(lacking)}."
+            f"{format_names(lacking)}."
         )
     return shapes.drop(lacking)
 
@@ -468,7 +468,7 @@ def _find_names_column(
     One that has most of them was meant, and its rows need not be in order: that is an error, unless
     shapes are only numbered, as much else is.
     """
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
 
     keys = set(map(_fold_name, names))
     n_matches = [len(keys & {_fold_name(row[k]) for row in rows}) for k in range(len(header))]
@@ -484,8 +484,8 @@ def _find_names_column(
         problem = "no row" if lacking else "several rows"
         raise click.BadParameter(
             f"{table}: its column {header[best]!r} names the specimens, and has {problem} for "
-            f"{listed(lacking or repeated)}{n_lacking}. Mend the table, or leave specimens out "
-            "with --drop-unlisted or --drop NAME.",
+            f"{format_names(lacking or repeated)}{n_lacking}. Mend the table, or leave specimens "
+            "out with --drop-unlisted or --drop NAME.",
             param_hint="--data",
         )
     return best

@@ -112,7 +112,7 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     import numpy as np
 
     from defgpa.diagnostics.landmark_order import check_landmark_order
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
 
     names = np.array(registered.shapes.names)
     worst = max(_measure_errors(alignment))
@@ -120,13 +120,13 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     if far.any():
         console.note(
             f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
-            f"the fit ({worst:.3g}): {listed(names[far])}."
+            f"the fit ({worst:.3g}): {format_names(names[far])}."
         )
     finding = check_landmark_order(alignment.mean_shape, registered.shapes)
     if finding is not None:
         console.note_findings(finding)
     if registered.mirrored:
-        console.note(f"Mirrored against the reference: {listed(registered.mirrored)}.")
+        console.note(f"Mirrored against the reference: {format_names(registered.mirrored)}.")
     # how large each shape is beside the reference, over the landmarks it has
     new_sizes, sizes = (1.0 / each.similarities.scale for each in (registered, alignment))
     ratio = new_sizes / np.median(sizes)
@@ -136,7 +136,7 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     if odd.any():
         console.note(
             f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
-            f"{listed(names[odd])}. Other units?"
+            f"{format_names(names[odd])}. Other units?"
         )
 
 
@@ -165,7 +165,7 @@ def match_landmarks(console: Console, shapes: Shapes, alignment: Alignment) -> S
     """Return the shapes with the landmarks of the reference, in its order."""
     import numpy as np
 
-    from defgpa.errors import ShapeError, listed
+    from defgpa.errors import ShapeError, format_names
     from defgpa.shapes import Shapes as _Shapes
 
     wanted = alignment.shapes.landmarks
@@ -178,14 +178,14 @@ def match_landmarks(console: Console, shapes: Shapes, alignment: Alignment) -> S
     if strange:
         same = len(labels) == len(wanted)
         raise ShapeError(
-            f"The reference has no landmark {listed(strange)}; it has {len(wanted)} landmarks: "
-            f"{listed(wanted)}."
+            f"The reference has no landmark {format_names(strange)}; it has {len(wanted)} "
+            f"landmarks: {format_names(wanted)}."
             + " If they are the same in the same order: --match position"
             * same
         )
     absent = [label for label in wanted if label not in set(labels)]
     if absent:
-        console.note(f"In none of the new files, so missing: landmark {listed(absent)}.")
+        console.note(f"In none of the new files, so missing: landmark {format_names(absent)}.")
     place = {label: k for k, label in enumerate(wanted)}
     points = np.full((shapes.n_shapes, len(wanted), shapes.n_dims), np.nan)
     points[:, [place[label] for label in labels]] = shapes.points

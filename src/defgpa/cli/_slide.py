@@ -213,7 +213,7 @@ def parse_labels(words: str, shapes: Shapes, option: str = "--surface") -> list[
 
 def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
     """Read the meshes of a folder that are named like the shapes."""
-    from defgpa.errors import listed
+    from defgpa.errors import format_names
     from defgpa.meshes import read_mesh
 
     if not folder.is_dir():
@@ -227,7 +227,7 @@ def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, An
             param_hint="--meshes",
         )
     if lacking:
-        console.note(f"No mesh is named like {listed(lacking)}.")
+        console.note(f"No mesh is named like {format_names(lacking)}.")
     return meshes
 
 

@@ -236,11 +236,11 @@ def _two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
     wanted = names if between is None else [word.strip() for word in between.split(",")]
     unknown = [word for word in wanted if word not in names]
     if unknown or len(wanted) != 2:
-        from defgpa.errors import listed
+        from defgpa.errors import format_names
 
         raise click.BadParameter(
             f"landmarks are compared between 2 groups, such as --between {','.join(names[:2])}; "
-            f"there is {listed(names)}.",
+            f"there is {format_names(names)}.",
             param_hint="--between",
         )
     return wanted[0], wanted[1]

@@ -46,10 +46,10 @@ def command(
     FILES are landmark files, a folder of them, or the folder of a project; they stay where they
     are and are never changed. Without FILES the page asks for them. Nothing leaves the machine.
     """
-    from defgpa.errors import needed
+    from defgpa.errors import import_extra
 
     for module in ("starlette", "uvicorn"):
-        needed(module, "The app needs starlette and uvicorn: pip install 'defgpa[app]'.")
+        import_extra(module, "The app needs starlette and uvicorn: pip install 'defgpa[app]'.")
     from defgpa.app.project import Workspace
     from defgpa.app.server import open_first, serve
 

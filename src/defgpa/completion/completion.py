@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Mask, frozen, own_threads, rms_radius
+from defgpa._arrays import Array, Mask, freeze, rms_radius, use_threads
 from defgpa.alignment import Alignment, project_reference_back
 from defgpa.completion.gaussian import fill_with_mean
 from defgpa.completion.holdouts import Holdout, make_holdouts, squared_errors, squared_size
@@ -29,7 +29,7 @@ from defgpa.completion.methods import (
     estimate_by_warp,
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.errors import DefgpaError, DegenerateShapeError, listed
+from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.notebook import render_table
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.shapes import Shapes, ShapesLike
@@ -144,21 +144,21 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
     """Estimate every missing landmark as `complete` does, without a warning of its findings."""
     if method not in (None, *METHODS):
         raise ValueError(
-            f"The 'method' parameter of complete must be one of {listed(METHODS)}, or None. "
+            f"The 'method' parameter of complete must be one of {format_names(METHODS)}, or None. "
             f"Got {method!r} instead."
         )
     alignment = shapes if isinstance(shapes, Alignment) else None
     specimens = shapes.shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
     if specimens.visible.all():
-        none = frozen(np.zeros(specimens.visible.shape, dtype=bool))
-        zero = frozen(np.zeros(none.shape))
+        none = freeze(np.zeros(specimens.visible.shape, dtype=bool))
+        zero = freeze(np.zeros(none.shape))
         return Completion(specimens, none, zero, none, "", MappingProxyType({}))
     if method == "warp" and alignment is None:
         raise DefgpaError(
             "Only an alignment has warps to estimate missing landmarks by: give one, or use "
             "method='statistics' or 'spline'."
         )
-    with own_threads():
+    with use_threads():
         return _complete(specimens, alignment, method)
 
 
@@ -186,9 +186,9 @@ def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -
     far = _find_far_estimates(reference, shapes.visible)
     return Completion(
         shapes.with_points(filled).with_metadata(**_mark_estimates(shapes)),
-        frozen(~shapes.visible),
-        frozen(deviation),
-        frozen(far),
+        freeze(~shapes.visible),
+        freeze(deviation),
+        freeze(far),
         best,
         MappingProxyType(errors),
         _report_far_estimates(shapes, far),

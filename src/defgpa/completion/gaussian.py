@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, inverse_of_lower, rms, rms_radius
+from defgpa._arrays import Array, Index, Mask, invert_lower, rms, rms_radius
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
@@ -293,7 +293,7 @@ def predict_left_out(specimens: Array, hyperparameters: Hyperparameters) -> tupl
     N = np.linalg.inv(factors.M)
     AB = factors.AB.transpose(0, 2, 1).reshape(m * d, q)
     AB_N = AB @ N
-    inverse = inverse_of_lower(np.tril(factors.factor[0])[None])[0]  # A⁻¹ = L⁻ᵀL⁻¹
+    inverse = invert_lower(np.tril(factors.factor[0])[None])[0]  # A⁻¹ = L⁻ᵀL⁻¹
     shared = (inverse**2).sum(axis=0)[:, None, None] * np.eye(d)
     shared = shared - np.einsum(
         "pdq,peq->pde", AB_N.reshape(m, d, q), AB.reshape(m, d, q), optimize=True

@@ -2,7 +2,7 @@
 
 from defgpa.datasets._deformations import Deformation
 from defgpa.datasets._fish import make_fish
-from defgpa.datasets._lookalikes import face_like, liver_like
+from defgpa.datasets._lookalikes import make_faces, make_livers
 from defgpa.datasets._missing import AtRandom, Blocks, Missing
 from defgpa.datasets._published import (
     fetch,
@@ -28,9 +28,7 @@ __all__ = [
     "Missing",
     "Slices",
     "Synthetic",
-    "face_like",
     "fetch",
-    "liver_like",
     "load_face",
     "load_handbag",
     "load_lits",
@@ -39,7 +37,9 @@ __all__ = [
     "load_stereo_toy_rug",
     "load_topacs",
     "load_wings",
+    "make_faces",
     "make_fish",
+    "make_livers",
     "make_skulls",
     "make_slices",
     "make_wings",

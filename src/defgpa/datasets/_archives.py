@@ -27,7 +27,7 @@ Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]  # name, size, is
 
 
 @contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Path]:
+def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The folder itself, or the data files of an archive in a folder that is gone afterwards."""
     place = Path(path)
     if place.is_dir():
@@ -40,15 +40,15 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield Path(folder)
 
 
-def found(folder: Path, name: str, source: str | os.PathLike[str]) -> Path:
+def find_file(folder: Path, name: str, source: str | os.PathLike[str]) -> Path:
     """The file of this name, wherever in the folder; the one least deep if there are several.
 
     ``name`` may be several parts of a path. ``source`` is what the user gave, for complaints.
     """
-    return min(all_found(folder, name, source), key=lambda file: (len(file.parts), file))
+    return min(find_files(folder, name, source), key=lambda file: (len(file.parts), file))
 
 
-def all_found(folder: Path, pattern: str, source: str | os.PathLike[str]) -> list[Path]:
+def find_files(folder: Path, pattern: str, source: str | os.PathLike[str]) -> list[Path]:
     """All files that fit a pattern, wherever in the folder, in natural order."""
     files = [
         file
@@ -56,8 +56,8 @@ def all_found(folder: Path, pattern: str, source: str | os.PathLike[str]) -> lis
         if file.is_file() and not file.name.startswith(".") and "__MACOSX" not in file.parts
     ]
     if not files:
-        there = sorted(str(file.relative_to(folder)) for file in folder.rglob("*"))
-        raise FormatError(f"{source} has no {pattern}; it holds {list_names(there) or 'nothing'}.")
+        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*"))
+        raise FormatError(f"{source} has no {pattern}; it holds {list_names(names) or 'nothing'}.")
     return sorted(files, key=lambda file: make_sort_key(str(file)))
 
 
@@ -65,24 +65,37 @@ def _unpack(archive: Path, folder: Path) -> None:
     with translate_errors(archive, "zip or tar archive"):
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                _store(archive, folder, [_zip_member(zipped, own) for own in zipped.infolist()])
+                _store(
+                    archive,
+                    folder,
+                    [_read_zip_member(zipped, member) for member in zipped.infolist()],
+                )
         elif tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tarred:
-                _store(archive, folder, [_tar_member(tarred, own) for own in tarred.getmembers()])
+                _store(
+                    archive,
+                    folder,
+                    [_read_tar_member(tarred, member) for member in tarred.getmembers()],
+                )
         else:
             raise FormatError(
                 f"{archive} is not a folder, a zip archive or a tar archive (.tar, .tar.gz, …)."
             )
 
 
-def _zip_member(archive: zipfile.ZipFile, own: zipfile.ZipInfo) -> Member:
-    is_link = stat.S_ISLNK(own.external_attr >> 16)
-    return own.filename, own.file_size, is_link, lambda: None if own.is_dir() else archive.open(own)
+def _read_zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Member:
+    is_link = stat.S_ISLNK(member.external_attr >> 16)
+    return (
+        member.filename,
+        member.file_size,
+        is_link,
+        lambda: None if member.is_dir() else archive.open(member),
+    )
 
 
-def _tar_member(archive: tarfile.TarFile, own: tarfile.TarInfo) -> Member:
-    is_link = not (own.isfile() or own.isdir())
-    return own.name, own.size, is_link, lambda: archive.extractfile(own)
+def _read_tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Member:
+    is_link = not (member.isfile() or member.isdir())
+    return member.name, member.size, is_link, lambda: archive.extractfile(member)
 
 
 def _store(archive: Path, folder: Path, members: Sequence[Member]) -> None:

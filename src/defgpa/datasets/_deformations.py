@@ -31,7 +31,7 @@ class Deformation:
     Examples
     --------
     >>> import numpy as np
-    >>> slide = shear(along=np.array([0.0, 0.5]), across=np.array([2.0, 0.0]), phase=0.3)
+    >>> slide = make_shear(along=np.array([0.0, 0.5]), across=np.array([2.0, 0.0]), phase=0.3)
     >>> points = np.array([[0.2, 0.4], [1.0, -0.3]])
     >>> bool(np.allclose(slide.inverse()(slide(points)), points))
     True
@@ -51,25 +51,27 @@ class Deformation:
 def chain(*steps: Deformation) -> Deformation:
     """One deformation after the other, the first one first."""
     return Deformation(
-        partial(_through, tuple(step.forward for step in steps)),
-        partial(_through, tuple(step.backward for step in reversed(steps))),
+        partial(_apply_all, tuple(step.forward for step in steps)),
+        partial(_apply_all, tuple(step.backward for step in reversed(steps))),
     )
 
 
-def affine(linear: Array, shift: Array) -> Deformation:
+def make_affine(linear: Array, shift: Array) -> Deformation:
     """The map x ↦ A x + t, with A (d, d) invertible."""
     inverse = np.asarray(np.linalg.inv(linear), dtype=np.float64)
-    return Deformation(partial(_affine, linear, shift), partial(_affine_inverse, inverse, shift))
-
-
-def shear(along: Array, across: Array, phase: float) -> Deformation:
-    """The map x ↦ x + sin(x·across + phase) along, with along ⟂ across: its Jacobian is 1."""
     return Deformation(
-        partial(_shear, along, across, phase), partial(_shear, -along, across, phase)
+        partial(_apply_affine, linear, shift), partial(_invert_affine, inverse, shift)
     )
 
 
-def bend(curvature: float, along: Array, towards: Array) -> Deformation:
+def make_shear(along: Array, across: Array, phase: float) -> Deformation:
+    """The map x ↦ x + sin(x·across + phase) along, with along ⟂ across: its Jacobian is 1."""
+    return Deformation(
+        partial(_apply_shear, along, across, phase), partial(_apply_shear, -along, across, phase)
+    )
+
+
+def make_bend(curvature: float, along: Array, towards: Array) -> Deformation:
     """The line through 0 in direction ``along`` rolled onto a circle of this curvature.
 
     Lengths on that line are kept, and lines across it stay straight; ``along`` and ``towards``
@@ -77,39 +79,41 @@ def bend(curvature: float, along: Array, towards: Array) -> Deformation:
     κ x·towards < 1 and |κ x·along| < π.
     """
     plane = np.stack([along, towards])
-    return Deformation(partial(_bend, curvature, plane), partial(_unbend, curvature, plane))
+    return Deformation(
+        partial(_apply_bend, curvature, plane), partial(_invert_bend, curvature, plane)
+    )
 
 
-def growth(rate: float, along: Array, past: float, softness: float) -> Deformation:
+def make_growth(rate: float, along: Array, past: float, softness: float) -> Deformation:
     """Lengths in direction ``along`` (a unit vector) times 1 + rate, past x·along = ``past``.
 
     The change sets in over a width ``softness``; ``rate`` > −1, and below 0 it is shrinkage.
     """
     return Deformation(
-        partial(_grow, rate, along, past, softness),
-        partial(_ungrow, rate, along, past, softness),
+        partial(_apply_growth, rate, along, past, softness),
+        partial(_invert_growth, rate, along, past, softness),
     )
 
 
-def _through(maps: tuple[PointMap, ...], points: Array) -> Array:
+def _apply_all(maps: tuple[PointMap, ...], points: Array) -> Array:
     for each in maps:
         points = each(points)
     return points
 
 
-def _affine(linear: Array, shift: Array, points: Array) -> Array:
+def _apply_affine(linear: Array, shift: Array, points: Array) -> Array:
     return points @ linear.T + shift
 
 
-def _affine_inverse(inverse: Array, shift: Array, points: Array) -> Array:
+def _invert_affine(inverse: Array, shift: Array, points: Array) -> Array:
     return (points - shift) @ inverse.T
 
 
-def _shear(along: Array, across: Array, phase: float, points: Array) -> Array:
+def _apply_shear(along: Array, across: Array, phase: float, points: Array) -> Array:
     return points + np.multiply.outer(np.sin(points @ across + phase), along)
 
 
-def _bend(curvature: float, plane: Array, points: Array) -> Array:
+def _apply_bend(curvature: float, plane: Array, points: Array) -> Array:
     """(u, v) ↦ ((1/κ − v) sin κu, 1/κ − (1/κ − v) cos κu), written so that κ may be 0."""
     u, v = plane @ points.T
     angle = curvature * u
@@ -118,7 +122,7 @@ def _bend(curvature: float, plane: Array, points: Array) -> Array:
     return points + np.stack([bent_u - u, bent_v - v], axis=1) @ plane
 
 
-def _unbend(curvature: float, plane: Array, points: Array) -> Array:
+def _invert_bend(curvature: float, plane: Array, points: Array) -> Array:
     """u = atan2(κu', 1 − κv')/κ and v = (1 − ϱ)/κ, with ϱ/κ the distance from its centre."""
     if curvature == 0.0:
         return points.copy()
@@ -129,13 +133,13 @@ def _unbend(curvature: float, plane: Array, points: Array) -> Array:
     return points + np.stack([flat_u - u, flat_v - v], axis=1) @ plane
 
 
-def _grow(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
+def _apply_growth(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
     """Coordinate v ↦ v + ½a (v + √(v² + s²)): slope 1 before the line, 1 + a after it."""
     v = points @ along - past
     return points + np.multiply.outer(0.5 * rate * (v + np.hypot(v, softness)), along)
 
 
-def _ungrow(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
+def _invert_growth(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
     """The inverse of growth: the root of the quadratic that its equation becomes once squared."""
     w = points @ along - past
     root = np.sqrt(w**2 + (1.0 + rate) * softness**2)

@@ -12,15 +12,15 @@ from functools import partial
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
+from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
 from defgpa.datasets._synthetic import (
     Synthetic,
-    amounts,
-    centred,
-    edges_along,
-    observed,
-    random_turns,
-    waves,
+    centre_points,
+    make_observations,
+    make_waves,
+    number_links,
+    sample_amounts,
+    sample_rotations,
 )
 from defgpa.errors import ShapeError
 
@@ -75,7 +75,7 @@ _LINES = (
 _JAW = np.array([10.0, -3.2])  # the joint
 # directions from the joint: above the mouth, below it, the chin, the belly
 _DIRECTIONS = np.deg2rad([-30.0, 164.5, 169.0, 206.0, 330.0])
-_MOST_OPEN = np.deg2rad(36.0)
+_MAX_GAPE = np.deg2rad(36.0)
 
 
 def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synthetic:
@@ -94,7 +94,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     -------
     Synthetic
         ``shapes.metadata`` has ``groups`` ("lake" or "stream"), ``wireframe``, and under
-        ``variables`` what was done to each: ``gape`` in degrees and ``bend`` per millimetre.
+        ``variables`` what was done to each: ``gape`` in degrees and ``make_bend`` per millimetre.
 
     Examples
     --------
@@ -107,28 +107,28 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     if per_kind < 3:
         raise ShapeError(f"The 'per_kind' parameter must be at least 3. Got {per_kind} instead.")
     rng = np.random.default_rng(seed)
-    half_open = _opened(_MOST_OPEN / 2.0)
+    half_open = _open_mouth(_MAX_GAPE / 2.0)
     ajar = half_open(np.array(list(_FISH.values())))
-    truth, middle = centred(ajar), ajar.mean(axis=0)
+    truth, middle = centre_points(ajar), ajar.mean(axis=0)
     n, kinds = 2 * per_kind, np.repeat([-1.0, 1.0], per_kind)
-    gape, bent = rng.uniform(0.0, _MOST_OPEN, size=n), rng.uniform(-7e-3, 7e-3, size=n)
-    closed = chain(affine(np.eye(2), middle), half_open.inverse())
-    postures = map(_posture, kinds, *amounts(rng, n, 2).T, gape, bent, [middle] * n)
+    gape, bent = rng.uniform(0.0, _MAX_GAPE, size=n), rng.uniform(-7e-3, 7e-3, size=n)
+    closed = chain(make_affine(np.eye(2), middle), half_open.inverse())
+    postures = map(_make_posture, kinds, *sample_amounts(rng, n, 2).T, gape, bent, [middle] * n)
     # in the tray: of its own length, turned and moved, all seen from the left
-    linear = random_turns(rng, n, 2, most=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
+    linear = sample_rotations(rng, n, 2, max_angle=0.4) * rng.uniform(0.75, 1.3, size=(n, 1, 1))
     shifts = np.array([80.0, 60.0]) + rng.normal(scale=4.0, size=(n, 2))
-    ripples = waves(rng, n, truth, count=4, height=0.01)
+    ripples = make_waves(rng, n, truth, count=4, height=0.01)
     groups = tuple(np.repeat(["lake", "stream"], per_kind).tolist())
-    return observed(
+    return make_observations(
         truth,
-        ([closed] * n, postures, ripples, map(affine, linear, shifts)),
+        ([closed] * n, postures, ripples, map(make_affine, linear, shifts)),
         rng,
         noise=noise,
         names=[f"{kind}_{i + 1:02d}" for kind in ("lake", "stream") for i in range(per_kind)],
         landmarks=list(_FISH),
         metadata={
             "groups": groups,
-            "wireframe": edges_along(_LINES, list(_FISH)),
+            "wireframe": number_links(_LINES, list(_FISH)),
             "variables": tuple(
                 {"gape": f"{np.rad2deg(angle):.1f}", "bend": f"{curvature:.5f}"}
                 for angle, curvature in zip(gape, bent, strict=True)
@@ -137,32 +137,35 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     )
 
 
-def _posture(
+def _make_posture(
     kind: float, depth: float, head: float, gape: float, curvature: float, middle: Array
 ) -> Deformation:
     """The fish itself (its kind, its own depth and head), then what its last hour did to it."""
     belly = -0.035 * kind + 0.02 * depth
     return chain(
-        growth(belly, -_Y, past=4.0, softness=3.0),
-        growth(belly, _Y, past=5.0, softness=3.0),
-        growth(0.03 * head, -_X, past=-22.0, softness=5.0),
-        _opened(gape),
-        affine(np.eye(2), -middle),
-        bend(curvature, _X, _Y),
+        make_growth(belly, -_Y, past=4.0, softness=3.0),
+        make_growth(belly, _Y, past=5.0, softness=3.0),
+        make_growth(0.03 * head, -_X, past=-22.0, softness=5.0),
+        _open_mouth(gape),
+        make_affine(np.eye(2), -middle),
+        make_bend(curvature, _X, _Y),
     )
 
 
-def _opened(angle: float) -> Deformation:
+def _open_mouth(angle: float) -> Deformation:
     """A mouth opened by an angle: around the joint, directions are spread like a fan.
 
     From the first direction to the second nothing moves, from the third to the fourth everything
     turns by ``angle``, in between it is drawn out or pressed together.
     """
     after = _DIRECTIONS + angle * np.array([0.0, 0.0, 1.0, 1.0, 0.0])
-    return Deformation(partial(_fanned, _DIRECTIONS, after), partial(_fanned, after, _DIRECTIONS))
+    return Deformation(
+        partial(_spread_directions, _DIRECTIONS, after),
+        partial(_spread_directions, after, _DIRECTIONS),
+    )
 
 
-def _fanned(before: Array, after: Array, points: Array) -> Array:
+def _spread_directions(before: Array, after: Array, points: Array) -> Array:
     x, y = (points - _JAW).T
     start = before[0]
     angles = start + (np.arctan2(y, x) - start) % (2.0 * np.pi)

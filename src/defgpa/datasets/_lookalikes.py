@@ -10,20 +10,27 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from defgpa._arrays import Array, Index, Mask, rms
-from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth, shear
-from defgpa.datasets._missing import without_sides
+from defgpa.datasets._deformations import (
+    Deformation,
+    chain,
+    make_affine,
+    make_bend,
+    make_growth,
+    make_shear,
+)
+from defgpa.datasets._missing import hide_sides
 from defgpa.datasets._synthetic import (
     Synthetic,
-    amounts,
-    centred,
-    observed,
-    random_turns,
+    centre_points,
+    make_observations,
+    make_waves,
     require_size,
-    waves,
+    sample_amounts,
+    sample_rotations,
 )
 
 
-def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
+def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     """Like Face: one face that turns and speaks, 68 landmarks in pixels (y down), 4 % missing.
 
     The two frames most turned away do not show the far side.
@@ -39,29 +46,34 @@ def face_like(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
 
     Examples
     --------
-    >>> face_like().shapes
+    >>> make_faces().shapes
     Shapes(10 shapes, 68 landmarks, 2-D, 28 of 680 missing)
     """
     rng = np.random.default_rng(seed)
-    parts = _face()
-    truth = centred(np.vstack(list(parts.values())))
-    much = amounts(rng, n, 3)
-    expressions, ripples = map(_expression, *much.T), waves(rng, n, truth, count=4, height=0.08)
+    parts = _make_face()
+    truth = centre_points(np.vstack(list(parts.values())))
+    much = sample_amounts(rng, n, 3)
+    expressions, ripples = (
+        map(_make_expression, *much.T),
+        make_waves(rng, n, truth, count=4, height=0.08),
+    )
     # upright or nearly so, near the middle of the image, from nearer or farther away
-    linear = random_turns(rng, n, 2, most=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
+    linear = sample_rotations(rng, n, 2, max_angle=0.15) * rng.uniform(0.94, 1.06, size=(n, 1, 1))
     shifts = np.array([340.0, 300.0]) * (1.0 + rng.uniform(-0.1, 0.1, size=(n, 2)))
-    return observed(
+    return make_observations(
         truth,
-        (expressions, ripples, map(affine, linear, shifts)),
+        (expressions, ripples, map(make_affine, linear, shifts)),
         rng,
         noise=noise,
-        missing=_turned_away(truth, much[:, 0]),
-        names=_numbered("frame", n),
-        landmarks=[f"{part}_{k + 1}" for part, points in parts.items() for k in range(len(points))],
+        missing=_hide_far_side(truth, much[:, 0]),
+        names=_make_names("frame", n),
+        landmarks=[
+            f"{label}_{k + 1}" for label, points in parts.items() for k in range(len(points))
+        ],
     )
 
 
-def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0) -> Synthetic:
+def make_livers(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0) -> Synthetic:
     """Like Liver: simulated deformations of one closed surface, 4004 vertices in millimetres.
 
     Parameters
@@ -75,50 +87,52 @@ def liver_like(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0)
 
     Examples
     --------
-    >>> family = liver_like(n=3, m=500)
+    >>> family = make_livers(n=3, m=500)
     >>> family.shapes, len(family.shapes.faces)
     (Shapes(3 shapes, 500 landmarks, 3-D, none missing), 996)
     """
     require_size(m, 3)
     rng = np.random.default_rng(seed)
-    sphere = _even_sphere(m)
-    truth = centred(_organ(sphere))
+    sphere = _sample_sphere(m)
+    truth = centre_points(_make_organ(sphere))
     long, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
     radius = rms(truth)
     # its long axis, bent towards a fixed side or away from it
-    bends = [bend(0.12 / radius * own, long, side) for own in amounts(rng, n, 1)[:, 0]]
-    ripples = waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
+    bends = [
+        make_bend(0.12 / radius * amount, long, side) for amount in sample_amounts(rng, n, 1)[:, 0]
+    ]
+    ripples = make_waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
     # in the scanner: at its own size, turned moderately, moved by some centimetres
-    turns, shifts = random_turns(rng, n, 3, most=0.6), rng.normal(scale=20.0, size=(n, 3))
-    return observed(
+    turns, shifts = sample_rotations(rng, n, 3, max_angle=0.6), rng.normal(scale=20.0, size=(n, 3))
+    return make_observations(
         truth,
-        (bends, ripples, map(affine, turns, shifts)),
+        (bends, ripples, map(make_affine, turns, shifts)),
         rng,
         noise=noise,
-        names=_numbered("liver", n),
-        faces=_outward_triangles(sphere),
+        names=_make_names("liver", n),
+        faces=_make_triangles(sphere),
     )
 
 
-def _expression(turn: float, mouth: float, smile: float) -> Deformation:
+def _make_expression(turn: float, mouth: float, smile: float) -> Deformation:
     """A turned head is wide on the near side; an open mouth lowers the jaw; a smile bows it."""
     x, y = np.eye(2)
     return chain(
-        growth(0.14 * turn, x, past=0.0, softness=15.0),
-        growth(-0.14 * turn, -x, past=0.0, softness=15.0),
-        growth(0.14 * mouth, y, past=35.0, softness=10.0),
-        shear(2.5 * smile * y, 0.03 * x, 0.5 * np.pi),
+        make_growth(0.14 * turn, x, past=0.0, softness=15.0),
+        make_growth(-0.14 * turn, -x, past=0.0, softness=15.0),
+        make_growth(0.14 * mouth, y, past=35.0, softness=10.0),
+        make_shear(2.5 * smile * y, 0.03 * x, 0.5 * np.pi),
     )
 
 
-def _turned_away(truth: Array, turns: Array) -> Mask:
+def _hide_far_side(truth: Array, turns: Array) -> Mask:
     """All but the fifth of the face on the far side, in the two frames most turned."""
     most_turned = np.argsort(-np.abs(turns))[:2]
     outwards = {frame: np.array([-turns[frame], 0.0]) for frame in most_turned}
-    return without_sides(truth, len(turns), outwards, round(0.205 * len(truth)))
+    return hide_sides(truth, len(turns), outwards, round(0.205 * len(truth)))
 
 
-def _face() -> dict[str, Array]:
+def _make_face() -> dict[str, Array]:
     """The usual 68 points, in pixels around the root of the nose, y down."""
     jaw = np.linspace(np.pi, 0.0, 17)
     brow = np.linspace(-1.0, 1.0, 5)
@@ -141,7 +155,7 @@ def _face() -> dict[str, Array]:
     }
 
 
-def _organ(ball: Array) -> Array:
+def _make_organ(ball: Array) -> Array:
     """The unit ball made a wedge: a thick lobe, a thin one, hollow below; millimetres."""
     x, y, z = ball.T
     thickness = 0.62 - 0.33 * np.tanh(1.4 * x)
@@ -151,7 +165,7 @@ def _organ(ball: Array) -> Array:
     )
 
 
-def _even_sphere(m: int) -> Array:
+def _sample_sphere(m: int) -> Array:
     """Evenly, m points of the unit sphere along a golden spiral."""
     k = np.arange(m) + 0.5
     height, angle = 1.0 - 2.0 * k / m, np.pi * (1.0 + np.sqrt(5.0)) * k
@@ -159,7 +173,7 @@ def _even_sphere(m: int) -> Array:
     return np.column_stack([height, belt * np.cos(angle), belt * np.sin(angle)])
 
 
-def _outward_triangles(sphere: Array) -> Index:
+def _make_triangles(sphere: Array) -> Index:
     """The triangles of the convex hull of points on the sphere, corners counter-clockwise."""
     faces = np.asarray(ConvexHull(sphere).simplices, dtype=np.intp)
     inwards = np.linalg.det(sphere[faces]) < 0
@@ -167,6 +181,6 @@ def _outward_triangles(sphere: Array) -> Index:
     return faces[np.lexsort(faces.T[::-1])]
 
 
-def _numbered(word: str, n: int) -> list[str]:
+def _make_names(word: str, n: int) -> list[str]:
     digits = max(2, len(str(n)))
     return [f"{word}_{i + 1:0{digits}d}" for i in range(n)]

@@ -42,16 +42,16 @@ class AtRandom:
         """All but a share of the landmarks, and never one that links shapes or landmarks."""
         m = len(truth)
         hidden = _count(self.share, n * m)
-        seen = np.ones((n, m), dtype=np.bool_)
+        visible = np.ones((n, m), dtype=np.bool_)
         if hidden:
-            urge = _with_links(rng.random((n, m)), enough_to_place(truth))
+            urge = _protect_links(rng.random((n, m)), get_min_landmarks(truth))
             if hidden > (free := int((urge > 0).sum())):
                 raise ShapeError(
                     f"{self!r} would hide so much that the shapes are no longer linked; with these "
                     f"sizes the share can be at most {free / (n * m):.2f}."
                 )
-            seen.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
-        return seen
+            visible.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
+        return visible
 
 
 @dataclass(frozen=True)
@@ -95,28 +95,28 @@ class Blocks:
         count = _count(self.share, len(truth))
         outwards = rng.normal(size=(n, truth.shape[1]))
         outwards[1::2] = -outwards[: 2 * (n // 2) : 2]
-        seen = without_sides(truth, n, dict(enumerate(outwards[:losing])), count)
-        needed = enough_to_place(truth)
-        if seen.sum(axis=0).min() < 2 or seen.sum(axis=1).min() < needed:
+        visible = hide_sides(truth, n, dict(enumerate(outwards[:losing])), count)
+        needed = get_min_landmarks(truth)
+        if visible.sum(axis=0).min() < 2 or visible.sum(axis=1).min() < needed:
             raise ShapeError(
                 f"{self!r} of {n} shapes with {len(truth)} landmarks leaves a landmark that fewer "
                 f"than 2 shapes show, or a shape with fewer than {needed} landmarks. "
                 "Hide a smaller share, or make more shapes or landmarks."
             )
-        return seen
+        return visible
 
 
-def enough_to_place(truth: Array) -> int:
+def get_min_landmarks(truth: Array) -> int:
     """Twice what an affine map needs: 2 (d + 1) landmarks."""
     return 2 * (int(truth.shape[1]) + 1)
 
 
-def without_sides(truth: Array, n: int, outwards: Mapping[int, Array], count: int) -> Mask:
+def hide_sides(truth: Array, n: int, outwards: Mapping[int, Array], count: int) -> Mask:
     """(n, m): all seen, but for the ``count`` landmarks of some shapes farthest in a direction."""
-    seen = np.ones((n, len(truth)), dtype=np.bool_)
+    visible = np.ones((n, len(truth)), dtype=np.bool_)
     for shape, direction in outwards.items():
-        seen[shape, np.argsort(truth @ direction)[len(truth) - count :]] = False
-    return seen
+        visible[shape, np.argsort(truth @ direction)[len(truth) - count :]] = False
+    return visible
 
 
 def _count(share: float, total: int) -> int:
@@ -127,7 +127,7 @@ def _count(share: float, total: int) -> int:
     return round(share * total)
 
 
-def _with_links(urge: Array, per_shape: int) -> Array:
+def _protect_links(urge: Array, per_shape: int) -> Array:
     """0 where hiding is forbidden: 2 shapes of each landmark, some landmarks of each shape."""
     n, m = urge.shape
     landmarks_first = np.argpartition(urge, min(2, n) - 1, axis=0)[:2]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.datasets._archives import all_found, found, opened
-from defgpa.errors import DefgpaError, FormatError, needed
+from defgpa.datasets._archives import find_file, find_files, open_folder
+from defgpa.errors import DefgpaError, FormatError, import_extra
 from defgpa.io.arrays.matlab import read_mat, read_mat_variables
 from defgpa.io.files import make_format_error
 from defgpa.io.format import ReadOptions
@@ -39,8 +39,8 @@ def load_face(path: PathLike) -> Shapes:
     --------
     >>> shapes = load_face("Face.zip")  # doctest: +SKIP
     """
-    with opened(path) as folder:
-        file = found(folder, "ShapeDataFace.mat", path)
+    with open_folder(path) as folder:
+        file = find_file(folder, "ShapeDataFace.mat", path)
         document = read_mat(file, ReadOptions())
         frames = read_mat_variables(file).get("framelist")
     n = len(document.specimens)
@@ -69,7 +69,7 @@ def load_handbag(path: PathLike) -> Shapes:
     --------
     >>> shapes = load_handbag("HandBag.zip")  # doctest: +SKIP
     """
-    return _photographed(path)
+    return _read_photographs(path)
 
 
 def load_pillow_cover(path: PathLike) -> Shapes:
@@ -86,7 +86,7 @@ def load_pillow_cover(path: PathLike) -> Shapes:
     Shapes
         With ``metadata["images"]``, as of :func:`load_handbag`.
     """
-    return _photographed(path)
+    return _read_photographs(path)
 
 
 def load_liver(path: PathLike) -> Shapes:
@@ -106,9 +106,9 @@ def load_liver(path: PathLike) -> Shapes:
     --------
     >>> shapes = load_liver("Liver.tar.gz")  # doctest: +SKIP
     """
-    with opened(path) as folder:
-        files = all_found(folder, "PointClouds/*.txt", path)
-        clouds = [_rows(file, width=3) for file in files]
+    with open_folder(path) as folder:
+        files = find_files(folder, "PointClouds/*.txt", path)
+        clouds = [_read_rows(file, width=3) for file in files]
     for file, cloud in zip(files, clouds, strict=True):
         if len(cloud) != len(clouds[0]):
             raise make_format_error(
@@ -137,9 +137,9 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
     --------
     >>> shapes = load_stereo_toy_rug("StereoToyRug.zip", frames=range(1, 100))  # doctest: +SKIP
     """
-    with opened(path) as folder:
-        file = found(folder, "X.txt", path)
-        table = _rows(file)
+    with open_folder(path) as folder:
+        file = find_file(folder, "X.txt", path)
+        table = _read_rows(file)
     if len(table) % 3:
         raise make_format_error(file, "three rows a frame", f"{len(table)} rows")
     stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
@@ -168,8 +168,8 @@ def load_lits(path: PathLike) -> Shapes:
     --------
     >>> shapes = load_lits("LiTS/")  # doctest: +SKIP
     """
-    with opened(path) as folder:
-        files = all_found(folder, "*.fcsv", path)
+    with open_folder(path) as folder:
+        files = find_files(folder, "*.fcsv", path)
         shapes = read_shapes(files)
         sources = [str(Path(source).relative_to(folder)) for source in shapes.metadata["sources"]]
     return shapes.with_metadata(sources=sources)
@@ -194,17 +194,20 @@ def load_topacs(path: PathLike) -> Shapes:
     --------
     >>> shapes = load_topacs("TOPACS.zip")  # doctest: +SKIP
     """
-    with opened(path) as folder:
-        matrix = found(folder, "CorrespondenceMatrix.txt", path)
-        files = all_found(matrix.parent, "points*.csv", path)
-        matches = _rows(matrix, width=len(files))
-        clouds = [_rows(file, width=3) for file in files]
+    with open_folder(path) as folder:
+        matrix = find_file(folder, "CorrespondenceMatrix.txt", path)
+        files = find_files(matrix.parent, "points*.csv", path)
+        matches = _read_rows(matrix, width=len(files))
+        clouds = [_read_rows(file, width=3) for file in files]
     points = np.stack(
-        [_matched(matrix, *own) for own in zip(files, clouds, matches.T, strict=True)]
+        [
+            _select_points(matrix, *correspondence)
+            for correspondence in zip(files, clouds, matches.T, strict=True)
+        ]
     )
-    seen = ~np.isnan(points[..., 0]).all(axis=0)
-    landmarks = [str(row + 1) for row in np.flatnonzero(seen)]
-    return Shapes(points[:, seen], names=[file.stem for file in files], landmarks=landmarks)
+    is_visible = ~np.isnan(points[..., 0]).all(axis=0)
+    landmarks = [str(row + 1) for row in np.flatnonzero(is_visible)]
+    return Shapes(points[:, is_visible], names=[file.stem for file in files], landmarks=landmarks)
 
 
 def fetch(
@@ -243,7 +246,7 @@ def fetch(
     """
     if not re.fullmatch(r"[\w-]+", name):
         raise DefgpaError(f"The name of a set must be a word, such as 'liver'; got {name!r}.")
-    pooch = needed("pooch", "Downloads need pooch: pip install 'defgpa[download]'.")
+    pooch = import_extra("pooch", "Downloads need pooch: pip install 'defgpa[download]'.")
     suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
     target = f"{name}{suffix[0] if suffix else ''}"
     folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))
@@ -258,9 +261,9 @@ def fetch(
         logger.setLevel(level)
 
 
-def _photographed(path: PathLike) -> Shapes:
-    with opened(path) as folder:
-        file = found(folder, "correspData2D/GT/Corresp.mat", path)
+def _read_photographs(path: PathLike) -> Shapes:
+    with open_folder(path) as folder:
+        file = find_file(folder, "correspData2D/GT/Corresp.mat", path)
         document = read_mat(file, ReadOptions())
         home = file.parents[2].relative_to(folder)
     base = Path(path) / home if Path(path).is_dir() else home
@@ -273,7 +276,7 @@ def _photographed(path: PathLike) -> Shapes:
     )
 
 
-def _rows(path: Path, width: int | None = None) -> Array:
+def _read_rows(path: Path, width: int | None = None) -> Array:
     """Rows of numbers, separated by blanks, commas or semicolons; one line of words may lead."""
     table: list[list[float]] = []
     for line, text in enumerate(read_text(path).split("\n"), start=1):
@@ -289,13 +292,13 @@ def _rows(path: Path, width: int | None = None) -> Array:
     return np.array(table)
 
 
-def _matched(matrix: Path, file: Path, cloud: Array, column: Array) -> Array:
+def _select_points(matrix: Path, file: Path, cloud: Array, column: Array) -> Array:
     """The points of a cloud by landmark, NaN where the column has 0."""
     if not ((column >= 0) & (column <= len(cloud)) & (column == np.floor(column))).all():
         raise make_format_error(
             matrix, f"numbers of the {len(cloud)} points in {file.name}, or 0", f"{column.max():g}"
         )
     points = np.full((len(column), 3), np.nan)
-    seen = column > 0
-    points[seen] = cloud[column[seen].astype(np.intp) - 1]
+    is_visible = column > 0
+    points[is_visible] = cloud[column[is_visible].astype(np.intp) - 1]
     return points

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Mask
-from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
+from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
 from defgpa.datasets._synthetic import (
     Synthetic,
-    amounts,
-    centred,
-    edges_along,
-    observed,
-    random_turns,
-    waves,
+    centre_points,
+    make_observations,
+    make_waves,
+    number_links,
+    sample_amounts,
+    sample_rotations,
 )
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
@@ -130,8 +130,8 @@ def load_wings() -> Shapes:
     from defgpa.io import read_shapes
 
     with as_file(files("defgpa.datasets") / "sample" / "wings.tps") as path:
-        found = read_shapes(path)
-    return Shapes(found.points, **_described(found.names))
+        wings = read_shapes(path)
+    return Shapes(wings.points, **_make_labels(wings.names))
 
 
 def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synthetic:
@@ -157,35 +157,37 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     if per_kind < 6:
         raise ShapeError(f"The 'per_kind' parameter must be at least 6. Got {per_kind} instead.")
     rng = np.random.default_rng(seed)
-    n, truth = 2 * per_kind, wing_template() * np.mean(list(_SIZES.values()))
+    n, truth = 2 * per_kind, make_wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
-    grown = map(_proportions, kinds, *amounts(rng, n, 3).T)
-    ripples = waves(rng, n, truth, count=4, height=0.015)
+    grown = map(_make_proportions, kinds, *sample_amounts(rng, n, 3).T)
+    ripples = make_waves(rng, n, truth, count=4, height=0.015)
     # under the camera: at its own size, turned and moved, and all within the image
     sizes = np.repeat(list(_SIZES.values()), per_kind)
     scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
-    linear = random_turns(rng, n, 2, most=0.22) * scales[:, None, None]
+    linear = sample_rotations(rng, n, 2, max_angle=0.22) * scales[:, None, None]
     shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
-    steps = (grown, ripples, map(affine, linear, shifts))
+    steps = (grown, ripples, map(make_affine, linear, shifts))
     names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
-    made = observed(truth, steps, rng, noise=noise, missing=_torn(rng, n), **_described(names))
+    made = make_observations(
+        truth, steps, rng, noise=noise, missing=_tear_wings(rng, n), **_make_labels(names)
+    )
     marked = made.shapes.with_points(made.shapes.points.round(2))
     return Synthetic(marked, made.truth, made.warps, noise)
 
 
-def wing_template() -> Array:
+def make_wing_template() -> Array:
     """(43, 2): the wing that all wings are grown from, of length about 1, centred."""
-    return centred(np.array(list(_WING.values())))
+    return centre_points(np.array(list(_WING.values())))
 
 
-def _described(names: Sequence[str]) -> dict[str, Any]:
+def _make_labels(names: Sequence[str]) -> dict[str, Any]:
     """Labels, kinds and veins for wings with these names."""
     groups = tuple(name.rpartition("_")[0] for name in names)
-    metadata = {"groups": groups, "wireframe": edges_along(_VEINS, WING_LANDMARKS)}
+    metadata = {"groups": groups, "wireframe": number_links(_VEINS, WING_LANDMARKS)}
     return {"names": names, "landmarks": WING_LANDMARKS, "metadata": metadata}
 
 
-def _proportions(kind: float, length: float, bow: float, fold: float) -> Deformation:
+def _make_proportions(kind: float, length: float, bow: float, fold: float) -> Deformation:
     """How one wing differs from the template, in pixels of the mean wing.
 
     One kind has a longer outer half and a narrower wing; every wing has grown a little
@@ -193,19 +195,19 @@ def _proportions(kind: float, length: float, bow: float, fold: float) -> Deforma
     """
     x, y = np.eye(2)
     return chain(
-        growth(0.04 * length - 0.14 * kind, x, past=20.0, softness=40.0),
-        affine(np.diag([1.0, 1.0 + 0.06 * kind]), np.zeros(2)),
-        growth(0.12 * fold, -y, past=25.0, softness=15.0),
-        bend(7e-4 * bow, x, y),
+        make_growth(0.04 * length - 0.14 * kind, x, past=20.0, softness=40.0),
+        make_affine(np.diag([1.0, 1.0 + 0.06 * kind]), np.zeros(2)),
+        make_growth(0.12 * fold, -y, past=25.0, softness=15.0),
+        make_bend(7e-4 * bow, x, y),
     )
 
 
-def _torn(rng: np.random.Generator, n: int) -> Mask:
+def _tear_wings(rng: np.random.Generator, n: int) -> Mask:
     """All seen, but for three tears of the margin, 3 to 6 landmarks long, and five dim joints."""
-    seen = np.ones((n, len(WING_LANDMARKS)), dtype=np.bool_)
+    visible = np.ones((n, len(WING_LANDMARKS)), dtype=np.bool_)
     damaged = rng.permutation(n)[:8]
     for wing, start, length in zip(damaged[:3], (9, 15, 12), (4, 3, 6), strict=True):
-        seen[wing, start : start + length] = False
+        visible[wing, start : start + length] = False
     inner = np.arange(len(_MARGIN), len(WING_LANDMARKS))
-    seen[damaged[3:], rng.choice(inner, size=5, replace=False)] = False
-    return seen
+    visible[damaged[3:], rng.choice(inner, size=5, replace=False)] = False
+    return visible

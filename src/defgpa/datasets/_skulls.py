@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa._arrays import Array, Mask
-from defgpa.datasets._deformations import Deformation, affine, bend, chain, growth
-from defgpa.datasets._missing import without_sides
+from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
+from defgpa.datasets._missing import hide_sides
 from defgpa.datasets._synthetic import (
     Synthetic,
-    amounts,
-    centred,
-    edges_along,
-    observed,
-    random_turns,
-    waves,
+    centre_points,
+    make_observations,
+    make_waves,
+    number_links,
+    sample_amounts,
+    sample_rotations,
 )
 from defgpa.errors import ShapeError
 
@@ -105,17 +105,17 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     if n < 8:
         raise ShapeError(f"The 'n' parameter must be at least 8 skulls. Got {n} instead.")
     rng = np.random.default_rng(seed)
-    both = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
-    truth = centred(np.array([*_MIDLINE.values(), *both], dtype=np.float64))
-    grown = map(_growth, *amounts(rng, n, 4).T)
-    ripples = waves(rng, n, truth, count=4, height=0.012)
+    paired = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
+    truth = centre_points(np.array([*_MIDLINE.values(), *paired], dtype=np.float64))
+    grown = map(_make_growth, *sample_amounts(rng, n, 4).T)
+    ripples = make_waves(rng, n, truth, count=4, height=0.012)
     # on the table: of its own size, turned and moved
-    linear = random_turns(rng, n, 3, most=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
+    linear = sample_rotations(rng, n, 3, max_angle=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
     shifts = rng.normal(scale=30.0, size=(n, 3))
-    missing = _broken(truth, n)
-    return observed(
+    missing = _break_skulls(truth, n)
+    return make_observations(
         truth,
-        (grown, ripples, map(affine, linear, shifts)),
+        (grown, ripples, map(make_affine, linear, shifts)),
         rng,
         noise=noise,
         missing=missing,
@@ -123,33 +123,33 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
         landmarks=_LABELS,
         metadata={
             "groups": tuple("recent" if row.all() else "fossil" for row in missing),
-            "wireframe": _wireframe(),
+            "wireframe": _make_links(),
             "pairs": tuple((j, j + 1) for j in range(len(_MIDLINE), len(_LABELS), 2)),
         },
     )
 
 
-def _wireframe() -> tuple[tuple[int, int], ...]:
+def _make_links() -> tuple[tuple[int, int], ...]:
     sides = [
         [name if name in _MIDLINE else f"{name}_{side}" for name in line]
         for line in _LINES
         for side in "rl"
     ]
-    return tuple(sorted(set(edges_along(sides, _LABELS))))
+    return tuple(sorted(set(number_links(sides, _LABELS))))
 
 
-def _growth(face: float, vault: float, width: float, flexion: float) -> Deformation:
+def _make_growth(face: float, vault: float, width: float, flexion: float) -> Deformation:
     """A longer face, a higher vault, a wider head, a base bent more or less."""
     return chain(
-        growth(0.07 * face, _Y, past=35.0, softness=15.0),
-        growth(0.06 * vault, _Z, past=10.0, softness=15.0),
-        affine(np.diag([1.0 + 0.03 * width, 1.0, 1.0]), np.zeros(3)),
-        bend(5e-4 * flexion, _Y, _Z),
+        make_growth(0.07 * face, _Y, past=35.0, softness=15.0),
+        make_growth(0.06 * vault, _Z, past=10.0, softness=15.0),
+        make_affine(np.diag([1.0 + 0.03 * width, 1.0, 1.0]), np.zeros(3)),
+        make_bend(5e-4 * flexion, _Y, _Z),
     )
 
 
-def _broken(truth: Array, n: int) -> Mask:
+def _break_skulls(truth: Array, n: int) -> Mask:
     """The first half whole; of the others, in turn, no face, no rear, no right or left side."""
     sides = (_Y, -_Y, _X + 0.3 * _Z, -_X + 0.3 * _Z)
     lost = {skull: sides[k % 4] for k, skull in enumerate(range((n + 1) // 2, n))}
-    return without_sides(truth, n, lost, len(truth) // 2)
+    return hide_sides(truth, n, lost, len(truth) // 2)

@@ -17,8 +17,15 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from defgpa._arrays import Array
-from defgpa.datasets._deformations import affine
-from defgpa.datasets._synthetic import Synthetic, amounts, centred, observed, random_turns, waves
+from defgpa.datasets._deformations import make_affine
+from defgpa.datasets._synthetic import (
+    Synthetic,
+    centre_points,
+    make_observations,
+    make_waves,
+    sample_amounts,
+    sample_rotations,
+)
 from defgpa.shapes import Shapes
 
 _SIZE = (260, 340)  # rows and columns of a picture
@@ -73,27 +80,27 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     ((260, 340, 3), 'slice_1_HE')
     """
     rng = np.random.default_rng(seed)
-    landmarks, layers = _tissue()
-    truth, middle = centred(landmarks), landmarks.mean(axis=0)
-    linear = random_turns(rng, n, 2, most=0.2)
-    linear *= 1.0 + 0.05 * amounts(rng, n, 2)[:, None, :]
+    landmarks, layers = _make_tissue()
+    truth, middle = centre_points(landmarks), landmarks.mean(axis=0)
+    linear = sample_rotations(rng, n, 2, max_angle=0.2)
+    linear *= 1.0 + 0.05 * sample_amounts(rng, n, 2)[:, None, :]
     shifts = middle + rng.uniform(-6.0, 6.0, size=(n, 2))
-    ripples = waves(rng, n, truth, count=5, height=0.055)
+    ripples = make_waves(rng, n, truth, count=5, height=0.055)
     stains = [list(_STAINS)[i % len(_STAINS)] for i in range(n)]
     names = [f"slice_{i + 1}_{stain}" for i, stain in enumerate(stains)]
-    steps = (ripples, map(affine, linear, shifts))
-    family = observed(truth, steps, rng, noise=noise, names=names)
+    steps = (ripples, map(make_affine, linear, shifts))
+    family = make_observations(truth, steps, rng, noise=noise, names=names)
     rows, columns = np.mgrid[: _SIZE[0], : _SIZE[1]]
     pixels = np.column_stack([columns.ravel(), rows.ravel()]).astype(np.float64)
     images = tuple(
-        _painted(layers, warp(pixels) + middle, stain)
+        _paint_slice(layers, warp(pixels) + middle, stain)
         for warp, stain in zip(family.warps, stains, strict=True)
     )
     return Slices(family.shapes, images, family)
 
 
 @cache
-def _tissue() -> tuple[Array, tuple[Array, Array, Array]]:
+def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     """The piece that all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
 
     How much tissue and nuclei there is at each place of the texture is told from 0 to 1.
@@ -105,11 +112,11 @@ def _tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     lumps = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), 45.0, mode="wrap")
     edge = u**2 + v**2 + 0.12 * lumps / lumps.std()
     tissue = 1.0 / (1.0 + np.exp((edge - 0.88) / 0.025))
-    centres, radii = _glands(rng)
-    apart, which = cKDTree(centres).query(np.stack([x, y], axis=-1))
+    centres, radii = _place_glands(rng)
+    distance, which = cKDTree(centres).query(np.stack([x, y], axis=-1))
     around = np.arctan2(y - centres[which, 1], x - centres[which, 0])
     lobes = 0.16 * np.sin(2.0 * around + which) + 0.1 * np.sin(3.0 * around + 2.0 * which)
-    depth = apart - radii[which] * (1.0 + lobes)
+    depth = distance - radii[which] * (1.0 + lobes)
     ring = np.exp(-((depth / 2.6) ** 2))
     lumen = 1.0 / (1.0 + np.exp((depth + 3.0) / 0.8))
     specks = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), 2.0)
@@ -121,7 +128,7 @@ def _tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     return inside[:36], (tissue * (1.0 - 0.9 * lumen), nuclei, fibres / fibres.std())
 
 
-def _glands(rng: np.random.Generator) -> tuple[Array, Array]:
+def _place_glands(rng: np.random.Generator) -> tuple[Array, Array]:
     """Centres on a shaken grid, from the middle outwards, and radii."""
     x, y = np.meshgrid(np.arange(20.0, 340.0, 30.0), np.arange(15.0, 260.0, 28.0))
     x[::2] += 15.0
@@ -130,7 +137,7 @@ def _glands(rng: np.random.Generator) -> tuple[Array, Array]:
     return centres[order], rng.uniform(4.5, 9.5, size=x.size)
 
 
-def _painted(layers: Sequence[Array], places: Array, stain: str) -> NDArray[np.uint8]:
+def _paint_slice(layers: Sequence[Array], places: Array, stain: str) -> NDArray[np.uint8]:
     """The picture whose pixels show these places of the tissue."""
     at = _FINE * places[:, ::-1].T
     tissue, nuclei, fibres = (

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from defgpa._arrays import Array, Mask, frozen, rms, rms_radius
-from defgpa.datasets._deformations import Deformation, affine, chain, shear
-from defgpa.datasets._missing import AtRandom, Missing, enough_to_place
+from defgpa._arrays import Array, Mask, freeze, rms, rms_radius
+from defgpa.datasets._deformations import Deformation, chain, make_affine, make_shear
+from defgpa.datasets._missing import AtRandom, Missing, get_min_landmarks
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
 
@@ -47,7 +47,7 @@ class Synthetic:
     Shapes(5 shapes, 30 landmarks, 3-D, none missing)
     >>> bool(np.allclose(family.warps[2](family.shapes[2]), family.truth))
     True
-    >>> round(family.error_of(2.0 * family.truth + 1.0), 9)
+    >>> round(family.compute_error(2.0 * family.truth + 1.0), 9)
     0.0
     """
 
@@ -61,7 +61,7 @@ class Synthetic:
         """(n, m, d): the shapes without noise and with nothing missing."""
         return np.stack([warp.inverse()(self.truth) for warp in self.warps])
 
-    def error_of(self, reference: Array) -> float:
+    def compute_error(self, reference: Array) -> float:
         """How far a reference (m, d) is from the truth, root mean square, over its radius.
 
         The reference is first moved by its best affine map: the shapes do not tell the lengths
@@ -69,8 +69,8 @@ class Synthetic:
         """
         design = np.column_stack([reference, np.ones(len(reference))])
         moved = design @ np.linalg.lstsq(design, self.truth, rcond=None)[0]
-        apart = rms(moved - self.truth)
-        return apart / rms_radius(self.truth)
+        error = rms(moved - self.truth)
+        return error / rms_radius(self.truth)
 
     @property
     def mirrored(self) -> Mask:
@@ -125,14 +125,14 @@ def smooth_family(
     require_size(m, d)
     _require_amounts(bend=bend)
     rng = np.random.default_rng(seed)
-    truth = centred(_in_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
+    truth = centre_points(_sample_ellipsoid(rng, m, np.array([1.0, 0.7, 0.5])[:d]))
     truth /= rms_radius(truth)
-    steps = waves(rng, n, truth, count=d + 2, height=bend)
-    poses = _turned_anyway(rng, n, d, mirrored)
-    return observed(truth, (steps, poses), rng, noise=noise, missing=missing)
+    steps = make_waves(rng, n, truth, count=d + 2, height=bend)
+    poses = _sample_similarities(rng, n, d, mirrored)
+    return make_observations(truth, (steps, poses), rng, noise=noise, missing=missing)
 
 
-def observed(
+def make_observations(
     truth: Array,
     steps: Sequence[Iterable[Deformation]],
     rng: _Generator,
@@ -147,7 +147,7 @@ def observed(
     :class:`~defgpa.Shapes`: names, landmarks, faces, metadata.
     """
     _require_amounts(noise=noise)
-    deformations = [chain(*own) for own in zip(*steps, strict=True)]
+    deformations = [chain(*shape_steps) for shape_steps in zip(*steps, strict=True)]
     points = np.stack([deformation(truth) for deformation in deformations])
     pattern = AtRandom(missing) if isinstance(missing, (int, float)) else missing
     if not isinstance(pattern, np.ndarray):
@@ -156,10 +156,10 @@ def observed(
         points += noise * rng.normal(size=points.shape)
     shapes = Shapes(points, visible=pattern, **described)
     warps = tuple(deformation.inverse() for deformation in deformations)
-    return Synthetic(shapes, frozen(truth), warps, noise)
+    return Synthetic(shapes, freeze(truth), warps, noise)
 
 
-def edges_along(
+def number_links(
     lines: Iterable[Sequence[str]], landmarks: Sequence[str]
 ) -> tuple[tuple[int, int], ...]:
     """The wireframe that lines of labels draw, as pairs of landmark numbers."""
@@ -167,7 +167,7 @@ def edges_along(
     return tuple((number[a], number[b]) for line in lines for a, b in pairwise(line))
 
 
-def amounts(rng: _Generator, n: int, modes: int) -> Array:
+def sample_amounts(rng: _Generator, n: int, modes: int) -> Array:
     """(n, modes): how much of each mode a shape has; over the shapes mean 0, mean square 1."""
     if n < 2:
         raise ShapeError(f"The 'n' parameter must be at least 2 shapes. Got {n} instead.")
@@ -176,7 +176,7 @@ def amounts(rng: _Generator, n: int, modes: int) -> Array:
     return np.asarray(drawn / np.sqrt((drawn**2).mean(axis=0)))
 
 
-def waves(
+def make_waves(
     rng: _Generator, n: int, truth: Array, *, count: int, height: float, wavelengths: float = 1.0
 ) -> list[Deformation]:
     """For each shape ``count`` shears of random directions, shared by the family.
@@ -185,45 +185,45 @@ def waves(
     the truth is about one wave long, times ``wavelengths``.
     """
     d, radius = truth.shape[1], rms_radius(truth)
-    axes = random_turns(rng, count, d, most=np.pi)
+    axes = sample_rotations(rng, count, d, max_angle=np.pi)
     across = axes[:, 1] * rng.uniform(1.6, 2.6, size=(count, 1)) * wavelengths / radius
     # a quarter wave apart: about the middle half of them bow, half of them skew
     phases = rng.uniform(0.0, 2.0 * np.pi) + 0.5 * np.pi * np.arange(count)
-    heights = amounts(rng, n, count) * height * radius * np.sqrt(2.0 / count)
+    heights = sample_amounts(rng, n, count) * height * radius * np.sqrt(2.0 / count)
     modes = list(zip(axes[:, 0], across, phases, strict=True))
     return [
-        chain(*(shear(h * a, x, p) for h, (a, x, p) in zip(row, modes, strict=True)))
+        chain(*(make_shear(h * a, x, p) for h, (a, x, p) in zip(row, modes, strict=True)))
         for row in heights
     ]
 
 
-def _turned_anyway(rng: _Generator, n: int, d: int, mirrored: int) -> Iterator[Deformation]:
+def _sample_similarities(rng: _Generator, n: int, d: int, mirrored: int) -> Iterator[Deformation]:
     """Similarities: any rotation, sizes within a fifth, shifts of a few radii."""
     if not 0 <= 2 * mirrored < max(n, 1):
         raise ShapeError(
             f"The 'mirrored' parameter must be at least 0 and fewer than half of the {n} shapes. "
             f"Got {mirrored} instead."
         )
-    linear = random_turns(rng, n, d, most=np.pi)
+    linear = sample_rotations(rng, n, d, max_angle=np.pi)
     linear[rng.permutation(n)[:mirrored], :, 0] *= -1.0
     linear *= np.exp(rng.uniform(-0.18, 0.18, size=(n, 1, 1)))
-    return map(affine, linear, 3.0 * rng.normal(size=(n, d)))
+    return map(make_affine, linear, 3.0 * rng.normal(size=(n, d)))
 
 
-def random_turns(rng: _Generator, n: int, d: int, *, most: float) -> Array:
+def sample_rotations(rng: _Generator, n: int, d: int, *, max_angle: float) -> Array:
     """(n, d, d) rotations by at most this angle, around any axis."""
     axes = np.array([0.0, 0.0, 1.0]) if d == 2 else rng.normal(size=(n, 3))
     axes = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
-    turns = Rotation.from_rotvec(rng.uniform(-most, most, size=(n, 1)) * axes).as_matrix()
+    turns = Rotation.from_rotvec(rng.uniform(-max_angle, max_angle, size=(n, 1)) * axes).as_matrix()
     return np.array(turns[:, :d, :d])
 
 
-def centred(points: Array) -> Array:
+def centre_points(points: Array) -> Array:
     """The points with their mean moved to 0."""
     return np.asarray(points - points.mean(axis=0))
 
 
-def _in_ellipsoid(rng: _Generator, m: int, semi_axes: Array) -> Array:
+def _sample_ellipsoid(rng: _Generator, m: int, semi_axes: Array) -> Array:
     d = len(semi_axes)
     directions = rng.normal(size=(m, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -234,15 +234,15 @@ def require_size(m: int, d: int) -> None:
     """Raise a ShapeError if so many landmarks in so many dimensions make no shape."""
     if d not in (2, 3):
         raise ShapeError(f"The 'd' parameter must be 2 or 3. Got {d} instead.")
-    needed = enough_to_place(np.empty((0, d)))
+    needed = get_min_landmarks(np.empty((0, d)))
     if m < needed:
         raise ShapeError(
             f"The 'm' parameter must be at least {needed} landmarks in {d}-D. Got {m} instead."
         )
 
 
-def _require_amounts(**given: float) -> None:
-    for name, value in given.items():
+def _require_amounts(**parameters: float) -> None:
+    for name, value in parameters.items():
         if not 0.0 <= value < np.inf:
             raise ShapeError(
                 f"The {name!r} parameter must be a number, 0 or more. Got {value} instead."

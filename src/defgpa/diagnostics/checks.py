@@ -36,8 +36,8 @@ import numpy as np
 from defgpa._arrays import Array, Index, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
-from defgpa.errors import DegenerateShapeError, ShapeError, listed
-from defgpa.frames import Frames, seen_scatters
+from defgpa.errors import DegenerateShapeError, ShapeError, format_names
+from defgpa.frames import Frames, compute_visible_scatters
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -72,9 +72,10 @@ def _require_digits(frames: Frames, names: Sequence[str]) -> None:
         first = int(distorted[0])
         distance = float(np.linalg.norm(frames.centre[first]))
         raise DegenerateShapeError(
-            f"The coordinates of shape {listed(names[int(i)] for i in distorted)} have no digits "
-            f"left: its landmarks spread over {float(frames.size[first]):.2g}, {distance:.2g} away "
-            "from the origin. Subtract the common offset where the coordinates still have them."
+            f"The coordinates of shape {format_names(names[int(i)] for i in distorted)} have no "
+            f"digits left: its landmarks spread over {float(frames.size[first]):.2g}, "
+            f"{distance:.2g} away from the origin. Subtract the common offset where the "
+            "coordinates still have them."
         )
 
 
@@ -104,7 +105,7 @@ def refuse_degenerate_extents(
         culprits = [names[int(i)] for i in np.flatnonzero(on_a_line)]
         position = "coincident" if one_place[on_a_line].all() else "collinear"
         raise DegenerateShapeError(
-            f"The visible landmarks of shape {listed(culprits)} are all {position}, which "
+            f"The visible landmarks of shape {format_names(culprits)} are all {position}, which "
             f"determines no warp in {dim}-D. Check the coordinates, or drop such shapes."
         )
 
@@ -126,7 +127,7 @@ def require_linkage_by_pattern(visible: Mask, names: Sequence[str], dim: int) ->
     groups = group_by_overlap(visible, dim + 1)
     if len(groups) > 1:
         described = "; ".join(
-            f"({number}) {listed(names[int(i)] for i in group)}"
+            f"({number}) {format_names(names[int(i)] for i in group)}"
             for number, group in enumerate(groups[:5], start=1)
         )
         more = f"; and {len(groups) - 5} more groups" if len(groups) > 5 else ""
@@ -302,7 +303,7 @@ def compute_cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> 
     """Compute the cohesion, 0 (hinged) to 1, of axes (m, k − 1), v (m,) and visibility (n, m)."""
     if visible.all():
         return 1.0  # centred and orthonormal: all singular values are one
-    scatter = seen_scatters(np.column_stack([axes, direction]), visible)
+    scatter = compute_visible_scatters(np.column_stack([axes, direction]), visible)
     if not scatter[:, -1, -1].sum() > np.finfo(np.float64).eps:
         return 1.0  # a constant v: as many landmarks as an affine map needs, and no more
     values = np.linalg.eigvalsh(scatter).sum(axis=0)  # ascending, as in each shape
@@ -335,7 +336,7 @@ def check_hinge(
         return ()
 
     def is_stiff(shared: Mask) -> Mask:
-        spread = np.linalg.eigvalsh(seen_scatters(reference, shared))[:, -rank]
+        spread = np.linalg.eigvalsh(compute_visible_scatters(reference, shared))[:, -rank]
         enough = spread * tuning.loose_angle**2 > noise**2
         return np.asarray(enough & (shared.sum(axis=1) > rank))
 

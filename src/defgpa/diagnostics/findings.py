@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from defgpa.diagnostics.wording import get_wording
-from defgpa.errors import and_more, listed, warn
+from defgpa.errors import format_names, format_some, warn
 
 
 class Problem(StrEnum):
@@ -108,8 +108,8 @@ class Finding:
         if not isinstance(message, str):
             return message(self)
         fields = {
-            "names": listed(self.shapes),
-            "labels": listed(self.landmarks),
+            "names": format_names(self.shapes),
+            "labels": format_names(self.landmarks),
             "name": next(iter(self.shapes), ""),
             "n_names": len(self.shapes),
             "methods": ", ".join(self.methods),
@@ -216,7 +216,7 @@ def _describe_exchanges(finding: Finding) -> str:
             for a, b in [subfinding.landmarks]
         )
         return (
-            f"Landmarks that look exchanged: {and_more(pairs)}{_describe_change(finding)}. "
+            f"Landmarks that look exchanged: {format_some(pairs)}{_describe_change(finding)}. "
             "Check them, and exchange their coordinates if so."
         )
     a, b = finding.landmarks
@@ -233,7 +233,7 @@ def _describe_misplacements(finding: Finding) -> str:
             for subfinding in finding.parts
         )
         return (
-            f"Landmarks far from where the others have them: {and_more(places)}"
+            f"Landmarks far from where the others have them: {format_some(places)}"
             f"{_describe_change(finding)}. Check them; make them missing if they are mistakes."
         )
     return (
@@ -257,8 +257,8 @@ def _describe_copies(finding: Finding) -> str:
     if finding.parts:
         pairs = ("{!r} of {!r}".format(*subfinding.shapes) for subfinding in finding.parts)
         return (
-            f"Shapes with the very coordinates of others: {and_more(pairs)}. Drop those that are "
-            "copies."
+            f"Shapes with the very coordinates of others: {format_some(pairs)}. Drop those that "
+            "are copies."
         )
     copy, original = finding.shapes
     return f"Shape {copy!r} has the very coordinates of {original!r}. Drop it if it is a copy."
@@ -270,13 +270,13 @@ def _describe_crossings(finding: Finding) -> str:
         for subfinding in finding.parts
     ]
     return (
-        f"Semilandmarks that slid past a neighbour: {listed(pairs)}. Are the points of these "
+        f"Semilandmarks that slid past a neighbour: {format_names(pairs)}. Are the points of these "
         "curves in order, and dense enough?"
     )
 
 
 def _describe_hinge(finding: Finding) -> str:
-    where = f" (some seen by {listed(finding.shapes)} alone)" if finding.shapes else ""
+    where = f" (some seen by {format_names(finding.shapes)} alone)" if finding.shapes else ""
     return (
         f"Parts of the reference{where} hang together as by a hinge and may be sheared or turned "
         "against each other: the landmarks that link them lie nearly on a line or in a plane, "
@@ -314,7 +314,7 @@ def _describe_foldovers(finding: Finding) -> str:
     if name is not None:
         better = f" With {wording.name_option(name, finding.values[name])} none does."
     return (
-        f"The warp of {listed(finding.shapes)} folds over itself at "
+        f"The warp of {format_names(finding.shapes)} folds over itself at "
         f"{int(finding.values['landmarks']):,} landmarks: there it is no one-to-one map. "
         f"{wording.remedies[finding.problem]}{better}"
     )
@@ -322,8 +322,8 @@ def _describe_foldovers(finding: Finding) -> str:
 
 def _describe_folds(finding: Finding) -> str:
     parts = " ".join(
-        f"({int(subfinding.values['folds'])} ×) without landmark {listed(subfinding.landmarks)}: "
-        f"{subfinding.parts[0]}"
+        f"({int(subfinding.values['folds'])} ×) without landmark "
+        f"{format_names(subfinding.landmarks)}: {subfinding.parts[0]}"
         for subfinding in finding.parts
     )
     return (

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, frozen
+from defgpa._arrays import Array, freeze
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
@@ -99,7 +99,7 @@ class DistributedAlignment:
             for warp, own in zip(self.warps, shapes.points, strict=True)
         ]
         found = make_deformable_alignment(shapes, self.fit, warps, self.model)
-        return replace(found, reference=frozen(np.array(self.reference)), findings=self.findings)
+        return replace(found, reference=freeze(np.array(self.reference)), findings=self.findings)
 
     def _parts_with_warps(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
         """Every part of the shapes, and the warps of its shapes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, blocks, concatenated
+from defgpa._arrays import Array, Index, Mask, join_stacks, split_range
 from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage_by_pattern
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
@@ -78,7 +78,7 @@ class ClusterSet:
             parts=parts,
             landmarks=tuple(self.landmarks[j] for j in kept),
             visible=self.visible[:, kept],
-            rows=blocks(len(kept), landmarks_per_block),
+            rows=split_range(len(kept), landmarks_per_block),
         )
 
     def shape(self, number: int) -> Array:
@@ -101,7 +101,7 @@ class ClusterSet:
         """Compute the moments of the shapes with axes (m, k)."""
         sent = self.cluster.send(axes)
         found: list[Moments] = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
-        return concatenated(found)
+        return join_stacks(found)
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""

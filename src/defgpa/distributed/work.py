@@ -59,7 +59,7 @@ def kept_landmarks(points: Array, landmarks: Index) -> Array:
 
 def frames_of_part(points: Array) -> Frames:
     """Where the shapes of a part lie."""
-    return Frames.of(points, ~np.isnan(points[..., 0])).flattened()
+    return Frames.of(points, ~np.isnan(points[..., 0])).project_to_planes()
 
 
 def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:

@@ -20,7 +20,7 @@ from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE
 from defgpa.images._picture import TOLERANCE, Picture, warp_image
-from defgpa.images._sampling import Image, Sampling, as_kind, linear, require_image
+from defgpa.images._sampling import Image, Sampling, convert_dtype, linear, require_image
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def intensity_deviation(
     >>> bool(spread.mean < 0.01), int(spread.coverage.max())
     (True, 3)
     """
-    arrays = _alike(images, alignment)
+    arrays = _check_images(images, alignment)
     if frame is None:
         alignment = alignment.posed_like(alignment.shapes[0])
         frame = common_frame(arrays, alignment.warps, placement=placement)
@@ -127,65 +127,71 @@ def intensity_deviation(
         alignment,
     )
     row = 8 * int(np.prod(arrays[0].shape[2:])) * len(arrays) * frame.shape[1]
-    for part, band in frame.bands(max(1, memory_budget // (row * TILE)) * TILE):  # whole tiles
+    for rows, band in frame.bands(max(1, memory_budget // (row * TILE)) * TILE):  # whole tiles
         pictures = [
             warp_image(
                 image, warp, band, placement=placement, sampling=sampling, tolerance=tolerance
             )
             for image, warp in zip(arrays, alignment.warps, strict=True)
         ]
-        _fill(spread, part, pictures)
+        _fill(spread, rows, pictures)
     return spread
 
 
-def _alike(images: Sequence[ArrayLike], alignment: Alignment) -> list[Image]:
+def _check_images(images: Sequence[ArrayLike], alignment: Alignment) -> list[Image]:
     """The images, if there is one per shape and they can be compared."""
     names = alignment.shapes.names
     if len(images) != len(names):
         raise ShapeError(f"There must be one image per shape, {len(names)}; got {len(images)}.")
     arrays = [require_image(image) for image in images]
-    kind = _kind(arrays[0])
+    kind = _describe_channels(arrays[0])
     for name, array in zip(names, arrays, strict=True):
-        if _kind(array) != kind:
+        if _describe_channels(array) != kind:
             raise ShapeError(
                 f"The images must be alike: that of shape {names[0]!r} has {kind}, that of "
-                f"shape {name!r} {_kind(array)}."
+                f"shape {name!r} {_describe_channels(array)}."
             )
     return arrays
 
 
-def _kind(image: Image) -> str:
+def _describe_channels(image: Image) -> str:
     channels = image.shape[2] if image.ndim == 3 else 1
     return f"{channels} channel{'s' * (channels != 1)} of {image.dtype}"
 
 
-def _fill(spread: IntensityDeviation, part: slice, pictures: list[Picture]) -> None:
+def _fill(spread: IntensityDeviation, rows: slice, pictures: list[Picture]) -> None:
     """The statistics of some rows."""
     masks = np.stack([picture.mask for picture in pictures])
     coverage = masks.sum(axis=0)
-    seen, twice = coverage > 0, coverage > 1
+    covered, covered_twice = coverage > 0, coverage > 1
     stack = np.stack([picture.pixels for picture in pictures])
-    spread.coverage[part] = coverage
-    spread.median[part][seen] = as_kind(_medians(stack[:, seen], masks[:, seen]), stack.dtype)
-    spread.deviation[part][twice] = _deviations(stack[:, twice], masks[:, twice])
+    spread.coverage[rows] = coverage
+    spread.median[rows][covered] = convert_dtype(
+        _compute_medians(stack[:, covered], masks[:, covered]), stack.dtype
+    )
+    spread.deviation[rows][covered_twice] = _compute_deviations(
+        stack[:, covered_twice], masks[:, covered_twice]
+    )
 
 
-def _medians(values: NDArray[Any], known: Mask) -> Array:
+def _compute_medians(values: NDArray[Any], mask: Mask) -> Array:
     """(p, …): the median over the known ones of values (n, p, …)."""
-    ranked = np.sort(np.where(_like(known, values), values.astype(np.float64), np.inf), axis=0)
-    count = known.sum(axis=0)
+    ranked = np.sort(
+        np.where(_expand_mask(mask, values), values.astype(np.float64), np.inf), axis=0
+    )
+    count = mask.sum(axis=0)
     each = np.arange(len(count))
     return np.asarray(0.5 * (ranked[(count - 1) // 2, each] + ranked[count // 2, each]))
 
 
-def _deviations(values: NDArray[Any], known: Mask) -> Array:
+def _compute_deviations(values: NDArray[Any], mask: Mask) -> Array:
     """(p, …): the standard deviation, n − 1, over the known ones of values (n, p, …)."""
-    counted = _like(known, values).astype(np.float64)
+    counted = _expand_mask(mask, values).astype(np.float64)
     count = counted.sum(axis=0)
     mean = (counted * values).sum(axis=0) / count
     return np.asarray(np.sqrt((counted * (values - mean) ** 2).sum(axis=0) / (count - 1)))
 
 
-def _like(known: Mask, values: NDArray[Any]) -> Mask:
+def _expand_mask(mask: Mask, values: NDArray[Any]) -> Mask:
     """The mask with an axis of length 1 for the channels, if there are any."""
-    return known.reshape(*known.shape, *[1] * (values.ndim - known.ndim))
+    return mask.reshape(*mask.shape, *[1] * (values.ndim - mask.ndim))

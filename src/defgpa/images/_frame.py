@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, blocks
+from defgpa._arrays import Array, split_range
 from defgpa.errors import ShapeError
 from defgpa.images._sampling import Image
 from defgpa.warps import Invertible
@@ -85,9 +85,9 @@ class Frame:
 
     def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
         """Consecutive parts of at most this many rows, each with the rows it takes."""
-        for part in blocks(self.shape[0], rows):
-            x, y = map(float, self.points([0, part.start]))
-            yield part, Frame((x, y), (part.stop - part.start, self.shape[1]), self.step)
+        for band in split_range(self.shape[0], rows):
+            x, y = map(float, self.points([0, band.start]))
+            yield band, Frame((x, y), (band.stop - band.start, self.shape[1]), self.step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +168,16 @@ def common_frame(
     sources = [placement(image) for image in images]
     if len(sources) != len(warps) or not sources:
         raise ShapeError(f"There must be one image per warp, {len(warps)}; got {len(sources)}.")
-    boxes = [_warped_box(warp, source) for warp, source in zip(warps, sources, strict=True)]
+    boxes = [_find_image_box(warp, source) for warp, source in zip(warps, sources, strict=True)]
     low = np.min([low for low, _ in boxes], axis=0)
     high = np.max([high for _, high in boxes], axis=0)
     size = sources[0].pixel_size if pixel_size is None else float(pixel_size)
     if not (np.isfinite(size) and size > 0):
         raise ShapeError(f"The 'pixel_size' parameter must be positive. Got {pixel_size!r}.")
-    return _raster(low, high, size * np.sign(sources[0].step))
+    return _make_frame(low, high, size * np.sign(sources[0].step))
 
 
-def _raster(low: Array, high: Array, step: Array) -> Frame:
+def _make_frame(low: Array, high: Array, step: Array) -> Frame:
     """Pixels at whole multiples of the step whose squares cover the box."""
     start, stop = np.sort([low / step, high / step], axis=0)
     # less than a millionth of a pixel is no reason for another row
@@ -187,7 +187,7 @@ def _raster(low: Array, high: Array, step: Array) -> Frame:
     return Frame((float(x), float(y)), (int(rows), int(columns)), (float(step[0]), float(step[1])))
 
 
-def _warped_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
+def _find_image_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
     """The lower and the upper corner of the box around a warped image."""
     rows, columns = source.shape
     x, y = (np.linspace(-0.5, length - 0.5, 33) for length in (columns, rows))  # edges included

@@ -26,13 +26,13 @@ import numpy as np
 from scipy.interpolate import BarycentricInterpolator
 from scipy.spatial import cKDTree
 
-from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, freeze
 from defgpa.errors import ShapeError
 from defgpa.images._frame import FLAT, PixelWarp
 from defgpa.warps import NewtonInverse
 
 TILE = 64  # side of the largest tiles, in pixels
-_SMALLEST = 8  # side of the smallest that are interpolated; below, pixel by pixel
+_MIN_TILE = 8  # side of the smallest that are interpolated; below, pixel by pixel
 _NODES = 6  # along each side of a tile
 
 
@@ -42,53 +42,63 @@ class InverseMap:
     def __init__(self, warp: PixelWarp, tolerance: float) -> None:
         self._warp, self._tolerance = warp, tolerance
         rows, columns = warp.source.shape
-        grid = np.stack(np.meshgrid(_lattice_lines(columns), _lattice_lines(rows)), axis=-1)
+        grid = np.stack(
+            np.meshgrid(_place_lattice_lines(columns), _place_lattice_lines(rows)), axis=-1
+        )
         sources = grid.reshape(-1, 2)
         images, slopes = warp(sources), warp.jacobian(sources)
         determinants = np.linalg.det(slopes)
         self._side = -1.0 if np.nanmedian(determinants) < 0 else 1.0  # −1 where the warp mirrors
-        kept = determinants * self._side > 0.0
-        if not kept.any():
+        is_upright = determinants * self._side > 0.0
+        if not is_upright.any():
             raise ShapeError(FLAT)
-        self._places, self._images = sources[kept], images[kept]
-        self._inverse_slopes = np.linalg.inv(slopes[kept])
+        self._places, self._images = sources[is_upright], images[is_upright]
+        self._inverse_slopes = np.linalg.inv(slopes[is_upright])
         # how far from its image a lattice point answers
-        self._reach = np.maximum(_reach(images.reshape(grid.shape)).ravel()[kept], TILE / 3)
+        self._reach = np.maximum(
+            _compute_reach(images.reshape(grid.shape)).ravel()[is_upright], TILE / 3
+        )
         self._tree = cKDTree(self._images)
 
-    def rows(self, part: slice) -> Array:
+    def rows(self, band: slice) -> Array:
         """(2, rows, columns): source column and row of each pixel; NaN where it has none."""
-        height, width = part.stop - part.start, self._warp.frame.shape[1]
-        found = np.full((2, _whole_tiles(height), _whole_tiles(width)), np.nan)
-        first, side = np.array([0, part.start]), TILE
-        x, y = (np.arange(0, length, TILE) for length in found.shape[:0:-1])
+        height, width = band.stop - band.start, self._warp.frame.shape[1]
+        sources = np.full((2, _extend_to_tiles(height), _extend_to_tiles(width)), np.nan)
+        first, side = np.array([0, band.start]), TILE
+        x, y = (np.arange(0, length, TILE) for length in sources.shape[:0:-1])
         corners = first + np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        while side >= _SMALLEST and len(corners):
-            nodes = self._sources(_targets(corners, _nodes(side)))
+        while side >= _MIN_TILE and len(corners):
+            nodes = self._find_sources(_place_targets(corners, _place_nodes(side)))
             within = self._may_lie_within(nodes)
             corners, nodes = corners[within], nodes[within]
-            checks = _between(_matrix(side, _checks), nodes)
-            faithful = self._faithful(checks, _targets(corners, _checks(side)))
-            pixels = _between(_matrix(side, _pixels), nodes[faithful])
-            _write(found, corners[faithful] - first, pixels)
-            corners, side = _quarters(corners[~faithful], side), side // 2
+            checks = _apply_interpolation(_build_interpolation(side, _place_checks), nodes)
+            faithful = self._is_faithful(checks, _place_targets(corners, _place_checks(side)))
+            pixels = _apply_interpolation(
+                _build_interpolation(side, _place_pixels), nodes[faithful]
+            )
+            _write(sources, corners[faithful] - first, pixels)
+            corners, side = _split_tiles(corners[~faithful], side), side // 2
         if len(corners):
-            _write(found, corners - first, self._sources(_targets(corners, _pixels(side))))
-        return found[:, :height, :width]
+            _write(
+                sources,
+                corners - first,
+                self._find_sources(_place_targets(corners, _place_pixels(side))),
+            )
+        return sources[:, :height, :width]
 
-    def _sources(self, targets: Array) -> Array:
+    def _find_sources(self, targets: Array) -> Array:
         """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
-        flat = _flat(targets)
+        flat = _ravel_points(targets)
         # from so near, what has not converged soon has no solution on this side of a fold
         newton = NewtonInverse(self._warp, tolerance=1e-9, max_steps=8, max_halvings=3)
-        sources = newton.near(flat, self._starts(flat))
-        known = np.flatnonzero(~np.isnan(sources[:, 0]))
-        upright = np.linalg.det(self._warp.jacobian(sources[known])) * self._side > 0.0
-        sources[known[~upright]] = np.nan  # turned over against its bulk, the warp folds
+        sources = newton.find_near(flat, self._find_starts(flat))
+        converged = np.flatnonzero(~np.isnan(sources[:, 0]))
+        upright = np.linalg.det(self._warp.jacobian(sources[converged])) * self._side > 0.0
+        sources[converged[~upright]] = np.nan  # turned over against its bulk, the warp folds
         tiles, _, *grid = targets.shape
         return np.moveaxis(sources.reshape(tiles, *grid, 2), -1, 1)
 
-    def _starts(self, targets: Array) -> Array:
+    def _find_starts(self, targets: Array) -> Array:
         """(p, 2): where to start for each target; NaN where it has no source in the image."""
         distance, near = self._tree.query(targets)
         step = np.einsum("pij,pj->pi", self._inverse_slopes[near], targets - self._images[near])
@@ -103,9 +113,11 @@ class InverseMap:
         slack = 0.5 * (high - low) + 1.0
         return np.asarray(((low - slack <= [columns, rows]) & (high + slack >= -1.0)).all(axis=1))
 
-    def _faithful(self, predicted: Array, targets: Array) -> Mask:
+    def _is_faithful(self, predicted: Array, targets: Array) -> Mask:
         """(tiles,): whether the warp takes every predicted source to its target."""
-        errors = np.linalg.norm(self._warp(_flat(predicted)) - _flat(targets), axis=1)
+        errors = np.linalg.norm(
+            self._warp(_ravel_points(predicted)) - _ravel_points(targets), axis=1
+        )
         # errors elsewhere may be a little larger than at the points of the check
         small = errors.reshape(targets[:, 0].shape) <= 0.4 * self._tolerance
         return np.asarray(small.all(axis=(1, 2)))
@@ -114,7 +126,7 @@ class InverseMap:
 # Tiles: each is known by the column and row of its corner
 
 
-def _targets(corners: Index, ticks: Array) -> Array:
+def _place_targets(corners: Index, ticks: Array) -> Array:
     """(tiles, 2, k, k): frame pixels at these distances from the corners of tiles."""
     columns, rows = corners.T[..., None, None]
     k = len(ticks)
@@ -124,69 +136,69 @@ def _targets(corners: Index, ticks: Array) -> Array:
     return targets
 
 
-def _flat(targets: Array) -> Array:
+def _ravel_points(targets: Array) -> Array:
     """(p, 2): the points of (tiles, 2, k, k)."""
     return np.moveaxis(targets, 1, -1).reshape(-1, 2)
 
 
-def _write(found: Array, corners: Index, sources: Array) -> None:
+def _write(raster: Array, corners: Index, sources: Array) -> None:
     """Put the sources (tiles, 2, side, side) into their tiles of (2, height, width)."""
     side = sources.shape[-1]
-    _, height, width = found.shape
-    tiles = found.reshape(2, height // side, side, width // side, side)
+    _, height, width = raster.shape
+    tiles = raster.reshape(2, height // side, side, width // side, side)
     columns, rows = corners.T // side
     tiles.transpose(1, 3, 0, 2, 4)[rows, columns] = sources
 
 
-def _whole_tiles(length: int) -> int:
+def _extend_to_tiles(length: int) -> int:
     return -(-length // TILE) * TILE
 
 
-def _quarters(corners: Index, side: int) -> Index:
+def _split_tiles(corners: Index, side: int) -> Index:
     """The corners of the four halves-by-halves of each tile."""
     half = side // 2
     shifts = np.array([[0, 0], [half, 0], [0, half], [half, half]])
     return (corners[:, None, :] + shifts).reshape(-1, 2)
 
 
-def _between(matrix: Array, nodes: Array) -> Array:
+def _apply_interpolation(matrix: Array, nodes: Array) -> Array:
     """The polynomials through nodes (tiles, 2, k, k), at the places of the matrix."""
     return np.asarray(matrix @ nodes @ matrix.T)
 
 
-def _nodes(side: int) -> Array:
+def _place_nodes(side: int) -> Array:
     """(k,): Chebyshev's nodes from the first pixel of a tile to its last."""
-    return _chebyshev(side, np.arange(_NODES, dtype=np.float64))
+    return _place_chebyshev(side, np.arange(_NODES, dtype=np.float64))
 
 
-def _checks(side: int) -> Array:
+def _place_checks(side: int) -> Array:
     """(2k − 2,): two between each pair of nodes, where polynomials err."""
-    return _chebyshev(side, np.arange(0.25, _NODES - 1, 0.5))
+    return _place_chebyshev(side, np.arange(0.25, _NODES - 1, 0.5))
 
 
-def _pixels(side: int) -> Array:
+def _place_pixels(side: int) -> Array:
     return np.arange(side, dtype=np.float64)
 
 
-def _chebyshev(side: int, steps: Array) -> Array:
+def _place_chebyshev(side: int, steps: Array) -> Array:
     return np.asarray((side - 1) / 2 * (1 - np.cos(np.pi * steps / (_NODES - 1))))
 
 
 @cache
-def _matrix(side: int, places: Callable[[int], Array]) -> Array:
+def _build_interpolation(side: int, places: Callable[[int], Array]) -> Array:
     """(p, k): from the values at the nodes to those of the polynomial at other places."""
-    polynomials = BarycentricInterpolator(_nodes(side), np.eye(_NODES))
-    return frozen(np.asarray(polynomials(places(side))))
+    polynomials = BarycentricInterpolator(_place_nodes(side), np.eye(_NODES))
+    return freeze(np.asarray(polynomials(places(side))))
 
 
-def _lattice_lines(length: int) -> Array:
+def _place_lattice_lines(length: int) -> Array:
     """(51,): the edges of 48 cells across so many pixels, and one cell beyond at either end."""
     ticks = np.linspace(-0.5, length - 0.5, 48 + 1)
     spacing = ticks[1] - ticks[0]
     return np.concatenate([[ticks[0] - spacing], ticks, [ticks[-1] + spacing]])
 
 
-def _reach(images: Array) -> Array:
+def _compute_reach(images: Array) -> Array:
     """(rows, columns): the distance from each image to the farthest of its diagonal neighbours."""
     padded = np.pad(images, ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
     diagonals = ((-1, -1), (-1, 1), (1, -1), (1, 1))

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, blocks
-from defgpa.errors import FormatError, ShapeError, needed
+from defgpa._arrays import Array, Mask, split_range
+from defgpa.errors import FormatError, ShapeError, import_extra
 from defgpa.images._frame import Frame, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._sampling import Image, Sampling, linear, require_image
@@ -122,15 +122,15 @@ def warp_image(
     )
     sampler = sampling(array)
     # about a million pixels at a time; whole tiles, so that none is solved twice
-    for part in blocks(rows, max(1, (1 << 20) // (columns * TILE)) * TILE):
-        sources = inverse.rows(part)
-        covered = _within(sources, array.shape)
-        picture.mask[part] = covered
-        picture.pixels[part][covered] = sampler(sources[:, covered].T).reshape(-1, *array.shape[2:])
+    for band in split_range(rows, max(1, (1 << 20) // (columns * TILE)) * TILE):
+        sources = inverse.rows(band)
+        covered = _is_within(sources, array.shape)
+        picture.mask[band] = covered
+        picture.pixels[band][covered] = sampler(sources[:, covered].T).reshape(-1, *array.shape[2:])
     return picture
 
 
-def _within(sources: Array, size: tuple[int, ...]) -> Mask:
+def _is_within(sources: Array, size: tuple[int, ...]) -> Mask:
     """(rows, columns): whether a source lies on a pixel of an image of this size."""
     rows, columns = size[:2]
     column, row = sources
@@ -160,7 +160,7 @@ def read_image(path: str | os.PathLike[str]) -> Image:
     if not Path(path).is_file():
         raise FormatError(f"There is no image file {os.fspath(path)}.")
     try:
-        return np.asarray(needed(*_IMAGEIO).imread(path, plugin="pillow"))
+        return np.asarray(import_extra(*_IMAGEIO).imread(path, plugin="pillow"))
     except (OSError, ValueError, SyntaxError) as error:
         raise FormatError(f"{os.fspath(path)} cannot be read as an image: {error}") from error
 
@@ -173,12 +173,12 @@ def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
             f"A picture has masked pixels, which a file '{target.suffix}' cannot hold. "
             f"Use one of {', '.join(_TRANSPARENT)}."
         )
-    pixels = _with_opacity(picture)
+    pixels = _add_opacity(picture)
     with replace_file(target) as temporary:
-        needed(*_IMAGEIO).imwrite(temporary, pixels, plugin="pillow")
+        import_extra(*_IMAGEIO).imwrite(temporary, pixels, plugin="pillow")
 
 
-def _with_opacity(picture: Picture) -> Image:
+def _add_opacity(picture: Picture) -> Image:
     """(rows, columns, 2 or 4) of uint8: grey or colour, and an opacity of 0 where masked."""
     if picture.pixels.dtype != np.uint8:
         raise ShapeError(
@@ -188,6 +188,6 @@ def _with_opacity(picture: Picture) -> Image:
     layers = picture.pixels.reshape(*picture.mask.shape, -1)
     if layers.shape[2] not in (1, 3, 4):
         raise ShapeError(f"A picture has 1, 3 or 4 channels; got {layers.shape[2]}.")
-    own = layers[..., 3] if layers.shape[2] == 4 else np.uint8(255)
-    opacity = np.where(picture.mask, own, np.uint8(0))
+    alpha = layers[..., 3] if layers.shape[2] == 4 else np.uint8(255)
+    opacity = np.where(picture.mask, alpha, np.uint8(0))
     return np.dstack([layers[..., :3], opacity])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from defgpa._arrays import Array, blocks, in_blocks
+from defgpa._arrays import Array, map_blocks, split_range
 from defgpa.errors import ShapeError
 
 Image = NDArray[Any]
@@ -36,10 +36,12 @@ def linear(image: Image) -> Sampler:
     def at(positions: Array) -> Image:
         values = np.empty((len(positions), len(planes)), dtype=image.dtype)
 
-        def fill(part: slice) -> None:
-            _between_four(planes, positions[part], image.shape, values[part])
+        def fill(block: slice) -> None:
+            _sample_linearly(planes, positions[block], image.shape, values[block])
 
-        in_blocks(fill, blocks(len(positions), 1 << 14))  # so few that their numbers stay in cache
+        map_blocks(
+            fill, split_range(len(positions), 1 << 14)
+        )  # so few that their numbers stay in cache
         return values
 
     return at
@@ -87,9 +89,9 @@ def cubic(image: Image) -> Sampler:
             between = ndimage.map_coordinates(
                 splines[channel], positions.T[::-1], order=3, mode="mirror", prefilter=False
             )
-            values[:, channel] = as_kind(between, image.dtype)
+            values[:, channel] = convert_dtype(between, image.dtype)
 
-        in_blocks(fill, range(len(splines)))
+        map_blocks(fill, range(len(splines)))
         return values
 
     return at
@@ -106,7 +108,7 @@ def require_image(image: Any) -> Image:
     return array
 
 
-def _between_four(planes: Image, positions: Array, size: tuple[int, ...], out: Image) -> None:
+def _sample_linearly(planes: Image, positions: Array, size: tuple[int, ...], out: Image) -> None:
     """Σ of the four neighbours, each weighed by the area opposite to it."""
     # single precision holds 16-bit pixels and their mixtures; anything finer takes double
     small = planes.dtype.itemsize <= 2 or planes.dtype == np.float32
@@ -122,7 +124,9 @@ def _between_four(planes: Image, positions: Array, size: tuple[int, ...], out: I
         (corner + right + below, across * down),
     )
     for plane, values in zip(planes, out.T, strict=True):
-        values[:] = as_kind(sum(plane.take(at) * weight for at, weight in neighbours), out.dtype)
+        values[:] = convert_dtype(
+            sum(plane.take(at) * weight for at, weight in neighbours), out.dtype
+        )
 
 
 def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
@@ -131,7 +135,7 @@ def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], N
     return before, (position - before).clip(0.0, 1.0).astype(real)
 
 
-def as_kind(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def convert_dtype(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     """Numbers in the image's dtype: integers rounded and kept in range, truth by majority."""
     if kind.kind == "f":
         return values.astype(kind)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.errors import FormatError, listed, needed
+from defgpa.errors import FormatError, format_names, import_extra
 from defgpa.io.files import read_head, translate_errors
 from defgpa.io.limits import TEXT_COST, Budget
 from defgpa.io.text.lines import read_text, warn
@@ -118,7 +118,7 @@ def _read_text_table(path: Path) -> list[tuple[int, list[str]]]:
 def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
     """The rows of the first sheet that are not blank, without empty columns at the right."""
     how = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
-    openpyxl = needed("openpyxl", how)
+    openpyxl = import_extra("openpyxl", how)
     with translate_errors(path, "spreadsheet"):
         with zipfile.ZipFile(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
@@ -164,7 +164,9 @@ def _find_names(
         return None
     if lacking or repeated:
         reason = (
-            f"no row for {listed(lacking)}" if lacking else f"several rows for {listed(repeated)}"
+            f"no row for {format_names(lacking)}"
+            if lacking
+            else f"several rows for {format_names(repeated)}"
         )
         raise FormatError(
             f"{path}: its column {header[best]!r} names the shapes, and has {reason}. Add or mend "

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, and_more, listed
+from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.atomic import SUMMARY
 from defgpa.io.files import read_head
 from defgpa.io.format import Format
@@ -55,7 +55,7 @@ def _drop_repeated_files(found: Sequence[Find]) -> list[Find]:
         str(find[0]) for find in found if once.setdefault(find[0].absolute(), find) is not find
     ]
     if again:
-        warn(f"Named more than once, read once: {listed(dict.fromkeys(again))}.")
+        warn(f"Named more than once, read once: {format_names(dict.fromkeys(again))}.")
     return list(once.values())
 
 
@@ -148,7 +148,7 @@ def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> F
         taken = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
         warn(
             f"{where} has files of several formats; {taken} read, others are not ({others}): "
-            f"{listed(strangers)}. Name the format to choose ({name_option('format')})."
+            f"{format_names(strangers)}. Name the format to choose ({name_option('format')})."
         )
     recognised = {path for path, _ in finds}
     other_files = _warn_of_tables([path for path in files if path not in recognised], best, where)
@@ -162,14 +162,14 @@ def _explain_no_files(
     """What there is instead of landmark files: other files, or more folders."""
     kind = "file of a known format" if wanted is None else f"{wanted.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
-    names = listed([path.name for path in files], 3)
+    names = format_names([path.name for path in files], 3)
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     content = f"it has {count}: {names}" if files else "there is no file in it"
     if not folders:
         return FormatError(f"{where} has no {kind} ({content}).")
     return FormatError(
-        f"{where} has no {kind} ({content}), but folders: {listed(folders)}. Name one of them, or "
-        f"files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
+        f"{where} has no {kind} ({content}), but folders: {format_names(folders)}. Name one of "
+        f"them, or files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
     )
 
 
@@ -195,7 +195,7 @@ def _refuse_results(folder: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return
     if is_result:
-        source = f" It was made from {and_more(inputs, 3)}." if inputs else ""
+        source = f" It was made from {format_some(inputs, 3)}." if inputs else ""
         raise FormatError(
             f"{folder} holds the results of a fit, not specimens.{source} Give the landmark files, "
             f"or one file of the results, such as {folder / 'superimposed.csv'}."
@@ -212,5 +212,5 @@ def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
     if best not in _TABLES or not strangers:
         return list(rest)
     names = [path.name for path in strangers]
-    warn(f"{where} also has tables without coordinates, left out: {listed(names)}.")
+    warn(f"{where} also has tables without coordinates, left out: {format_names(names)}.")
     return [path for path in rest if path not in strangers]

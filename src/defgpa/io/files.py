@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, FormatError, listed
+from defgpa.errors import DefgpaError, FormatError, format_names
 from defgpa.io.space import find_missing_codes
 
 
@@ -73,7 +73,7 @@ def abbreviate(value: object, most: int = 60) -> str:
 
 def list_names(names: Iterable[object]) -> str:
     """Some names for a sentence, however many and long a damaged file has them."""
-    return listed([abbreviate(str(name), most=40) for name in names])
+    return format_names([abbreviate(str(name), most=40) for name in names])
 
 
 @contextlib.contextmanager

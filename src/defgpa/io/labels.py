@@ -17,7 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
@@ -48,7 +48,7 @@ def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
     present = [specimen for specimen in specimens if len(specimen.points)]
     if not present:
         files = dict.fromkeys(str(specimen.path) for specimen in specimens)
-        raise FormatError(f"There are no landmarks in {listed(files)}.")
+        raise FormatError(f"There are no landmarks in {format_names(files)}.")
     sequences = list(_find_label_sequences(present))
     if sequences and all(specimen.labels for specimen in present):
         _warn_of_doubtful_labels(present, sequences)
@@ -163,7 +163,7 @@ def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
     if not all(prefix.endswith("-") or prefix[:-1] == name for prefix, name in used):
         warn(
             "Landmark labels differ in what stands before their number "
-            f"({listed(sorted(prefixes), 3)}): landmarks are matched by that number. "
+            f"({format_names(sorted(prefixes), 3)}): landmarks are matched by that number. "
             f"If they are different landmarks, give {name_option('match', 'label')}."
         )
     return _replace_labels(specimens, {labels: numbers for labels, (_, numbers) in lists.items()})
@@ -373,13 +373,16 @@ def _warn_of_doubtful_labels(present: Sequence[Sourced], sequences: Sequence[Lab
         rarest = min(alone, key=lambda labels: holders[labels])
         holder = next(specimen for specimen in present if specimen.labels == rarest)
         warn(
-            f"The landmark labels of {holder} match none of the others: {listed(rarest, 3)}. "
+            f"The landmark labels of {holder} match none of the others: {format_names(rarest, 3)}. "
             "Check how they are written."
         )
     alike = list(_find_case_variants(sequences))
     if alike:
         more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
-        warn(f"Labels {listed(alike[0])}{more} are taken as different landmarks. Rename if not.")
+        warn(
+            f"Labels {format_names(alike[0])}{more} are taken as different landmarks. Rename if "
+            "not."
+        )
 
 
 def _find_case_variants(sequences: Sequence[Labels]) -> Iterator[list[str]]:

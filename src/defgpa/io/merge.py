@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa._arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, and_more, listed
+from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.curves import equalise_curves
 from defgpa.io.files import abbreviate, decode_file_name
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
@@ -117,7 +117,7 @@ def _drop_incomplete(
         usual = next(specimen for specimen in present if len(specimen.points) == m)
         raise _explain_unequal_counts(read, usual, odd, counts[m])
     counted = [f"{_abbreviate_name(specimen)} ({len(specimen.points)})" for specimen in odd]
-    warn(f"Left out as unfinished (most have {m} landmarks): {and_more(counted, _MOST_NAMED)}.")
+    warn(f"Left out as unfinished (most have {m} landmarks): {format_some(counted, _MOST_NAMED)}.")
     complete = [specimen for specimen in specimens if len(specimen.points) in (0, m)]
     return complete, {"incomplete": tuple(specimen.name for specimen in odd)}
 
@@ -131,7 +131,7 @@ def _require_one_set(present: Sequence[Sourced]) -> None:
     if len(sizes) > 1 and uniform and max(map(len, sizes.values())) > 1:
         files = [f"{path} has {counts[0]} landmarks" for path, counts in sizes.items()]
         raise SeveralSetsError(
-            f"These files are different sets: {and_more(files, 4)}. Read them one by one.",
+            f"These files are different sets: {format_some(files, 4)}. Read them one by one.",
             {path: (len(counts), counts[0]) for path, counts in sizes.items()},
         )
 
@@ -152,7 +152,7 @@ def _explain_unequal_counts(
         remedy += f", or leave unfinished specimens out ({name_option('incomplete', 'drop')})"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.points)}"
-        f"{others}, {and_more(counts, _MOST_NAMED)}. {remedy}."
+        f"{others}, {format_some(counts, _MOST_NAMED)}. {remedy}."
     )
 
 
@@ -285,7 +285,9 @@ def _assign_groups(specimens: list[Sourced], column: str | None) -> list[Sourced
     )
     fitting = [head for head in heads if head.casefold() == column.strip().casefold()]
     if not fitting:
-        available = f"there are: {listed(heads, 20)}" if heads else "the files have no such columns"
+        available = (
+            f"there are: {format_names(heads, 20)}" if heads else "the files have no such columns"
+        )
         raise FormatError(f"There is no column {column!r} to group by; {available}.")
     head = column.strip() if column.strip() in fitting else fitting[0]
     new_metadata = (
@@ -305,8 +307,8 @@ def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
         where = f"{files.pop()}: " if len(files) == 1 else ""
         warn(
             f"{where}{len(bare)} of {len(specimens)} specimens have no SCALE "
-            f"({listed(bare, 3)}); their coordinates are taken as they are, so sizes may not be "
-            "comparable."
+            f"({format_names(bare, 3)}); their coordinates are taken as they are, so sizes may not "
+            "be comparable."
         )
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io.files import decode_file_name
 from defgpa.io.format import Document, Sourced, Specimen, make_default_name
 from defgpa.io.text.lines import make_unique, warn
@@ -58,13 +58,13 @@ def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
     if not repeated:
         return names
     stems = [decode_file_name(specimen.path.stem) for specimen in specimens]
-    which = listed(dict.fromkeys(name for name in names if name in repeated))
+    which = format_names(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
         warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
         return stems
     files = dict.fromkeys(str(specimen.path) for specimen in specimens if specimen.name in repeated)
     warn(
-        f"Names that occur more than once (in {listed(files, 2)}): {which}. "
+        f"Names that occur more than once (in {format_names(files, 2)}): {which}. "
         "A number is added to all but the first."
     )
     return make_unique(names)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io.discover import Find, find_files
 from defgpa.io.format import Document, NoLandmarksError, ReadOptions
 from defgpa.io.limits import limit_memory
@@ -167,7 +167,11 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
             kind = _PARTICULARS.sub("", message.replace(str(path), ""))
             messages_by_kind.setdefault(kind, []).append((message, path.name))
     for (first, _), *others in messages_by_kind.values():
-        warn(f"{first} Likewise: {listed([name for _, name in others], 3)}." if others else first)
+        warn(
+            f"{first} Likewise: {format_names([name for _, name in others], 3)}."
+            if others
+            else first
+        )
     return read
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io.arrays import c3d, matlab, numpy, r, tracking
 from defgpa.io.format import Format
 from defgpa.io.mesh import files as meshes
@@ -50,7 +50,7 @@ def find_format(name: str) -> Format:
     for format_ in FORMATS:
         if format_.name == name.lower():
             return format_
-    names = listed([format_.name for format_ in FORMATS], 99)
+    names = format_names([format_.name for format_ in FORMATS], 99)
     raise FormatError(f"There is no format {name!r}. There are: {names}.")
 
 

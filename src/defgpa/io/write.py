@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, ShapeError, listed
+from defgpa.errors import FormatError, ShapeError, format_names
 from defgpa.io.format import Format
 from defgpa.io.registry import find_format, find_formats_by_suffix, list_suffixes
 from defgpa.io.text.lines import warn
@@ -107,7 +107,7 @@ def find_unsupported_metadata(
         present.add("weights")
     lost = {key: words for key, words in _WORDS.items() if key in present.difference(chosen.holds)}
     if "variables" in lost:
-        lost["variables"] = f"the columns {listed(get_variable_columns(shapes), 4)}"
+        lost["variables"] = f"the columns {format_names(get_variable_columns(shapes), 4)}"
     return tuple(lost.values())
 
 
@@ -166,5 +166,8 @@ def _make_file_names(names: Sequence[str]) -> list[str]:
         safe.append(fresh)
     changed = [name for name, safe_name in zip(names, safe, strict=True) if name != safe_name]
     if changed:
-        warn(f"The name {listed(changed)} cannot name a file as it is; '_' takes its place there.")
+        warn(
+            f"The name {format_names(changed)} cannot name a file as it is; '_' takes its place "
+            "there."
+        )
     return safe

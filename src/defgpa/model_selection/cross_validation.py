@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Progress, frozen
+from defgpa._arrays import Array, Index, Mask, Progress, freeze
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.estimators import (
@@ -98,7 +98,7 @@ class CrossValidation:
     @cached_property
     def distances(self) -> Array:
         """(n, m): from each prediction to the reference; NaN where a landmark is not seen."""
-        return frozen(np.linalg.norm(self.predicted - self.reference, axis=2))
+        return freeze(np.linalg.norm(self.predicted - self.reference, axis=2))
 
     @cached_property
     def error(self) -> float:
@@ -131,7 +131,7 @@ class CrossValidation:
     def _compute_rms(self, axis: int) -> Array:
         squares = np.where(self.counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):
-            return frozen(np.sqrt(squares.sum(axis=axis) / self.counted.sum(axis=axis)))
+            return freeze(np.sqrt(squares.sum(axis=axis) / self.counted.sum(axis=axis)))
 
     def __repr__(self) -> str:
         return f"CrossValidation(error={self.error:.6g}, {len(self.folds)} folds)"

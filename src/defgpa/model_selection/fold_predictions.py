@@ -24,7 +24,7 @@ from defgpa.diagnostics.checks import (
 )
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
-from defgpa.errors import DefgpaError, DegenerateShapeError, listed
+from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.estimators import DeformableProblem, ElasticProblem
 from defgpa.frames import Frames
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
@@ -221,8 +221,8 @@ class _Reduction:
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
         raise DegenerateShapeError(
-            f"The warp of shape {listed(names)} passes through the landmarks that are left out "
-            "whatever they are, and predicts nothing of them: it has as many functions as the "
+            f"The warp of shape {format_names(names)} passes through the landmarks that are left "
+            "out whatever they are, and predicts nothing of them: it has as many functions as the "
             "shape has landmarks. Use more smoothing, or fewer functions"
         )
 
@@ -232,7 +232,7 @@ class _Reduction:
         frames, kept = local.frames, fold.kept
         points = np.where(frames.visible[:, kept, None], frames.points[:, kept], np.nan)
         weights = None if frames.weights is None else frames.weights[:, kept]
-        cut = Frames.of(points, frames.visible[:, kept], weights).flattened()
+        cut = Frames.of(points, frames.visible[:, kept], weights).project_to_planes()
         return LocalShapes(cut, local.names, [local.landmarks[int(j)] for j in kept])
 
     def centre(self, block: Sequence[ReducedFold]) -> CentredFolds:
@@ -248,7 +248,7 @@ class _Reduction:
         means = (masses[..., None, :] @ inside) / np.where(totals > 0.0, totals, 1.0)
         outside = np.moveaxis(frames.centred[:, landmarks], 1, 0) - means
         centred = inside - means
-        if not frames.whole:
+        if not frames.is_complete:
             centred[~visible] = 0.0
         return CentredFolds(centred, visible, weights, outside)
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Mask, Progress, frozen
+from defgpa._arrays import Array, Index, Mask, Progress, freeze
 from defgpa.alignment import Alignment
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.errors import DefgpaError, DefgpaWarning, listed
+from defgpa.errors import DefgpaError, DefgpaWarning, format_names
 from defgpa.estimators import (
     AlignmentEstimator,
     DefGPA,
@@ -122,7 +122,7 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
 
 
 def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
-    names = listed(shapes.names[i] for i in np.flatnonzero(lost.any(axis=1)))
+    names = format_names(shapes.names[i] for i in np.flatnonzero(lost.any(axis=1)))
     return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 
@@ -144,7 +144,7 @@ def gather_predictions(left_out: Sequence[LeftOut], folds: Sequence[Index], visi
     predicted = np.empty_like(together)
     predicted[:, np.concatenate(folds)] = together
     predicted[~visible] = np.nan
-    return frozen(predicted)
+    return freeze(predicted)
 
 
 def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
@@ -154,7 +154,7 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
         return
     reasons: dict[str, list[str]] = {}  # each is told once
     for fold, error in failed:
-        labels = listed(shapes.landmarks[j] for j in fold)
+        labels = format_names(shapes.landmarks[j] for j in fold)
         reasons.setdefault(str(error).rstrip("."), []).append(labels)
     told = list(reasons.items())[:3]
     described = "; ".join(f"{_either(own)}: {reason}" for reason, own in told)

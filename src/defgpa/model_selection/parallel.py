@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from defgpa._arrays import n_threads, one_blas_thread
+from defgpa._arrays import count_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
 
 _R = TypeVar("_R")
@@ -64,7 +64,7 @@ def _run(
     """The results in order, as they come."""
     backend, configured = get_active_backend(prefer="threads")
     if n_jobs is None:
-        n_jobs = configured if (configured or 1) != 1 else n_threads()
+        n_jobs = configured if (configured or 1) != 1 else count_threads()
     if min(backend.effective_n_jobs(n_jobs), len(arguments)) <= 1:
         return (work(*values) for values in arguments)
     return _run_with_joblib(work, arguments, n_jobs)

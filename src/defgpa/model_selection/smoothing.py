@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, Progress, frozen
+from defgpa._arrays import Array, Mask, Progress, freeze
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import ElasticGPA, EuclideanGPA
@@ -128,7 +128,7 @@ def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     at = points[chosen_index(cve, spread, sound)]
     best = sweep.make_estimator(at.value)
     chosen = _refit_point(at, best)
-    path = SmoothingPath(**columns(points, chosen), best=best, sound=frozen(sound))
+    path = SmoothingPath(**columns(points, chosen), best=best, sound=freeze(sound))
     return replace(path, findings=path_findings(path, points))
 
 
@@ -151,11 +151,11 @@ def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -
     found = DialSurface(
         **columns(along, chosen),
         best=chosen_estimator,
-        rigidities=frozen(np.array(rigidities)),
-        surface=frozen(cve),
-        surface_error=frozen(spread),
-        surface_foldovers=frozen(foldovers),
-        surface_sound=frozen(sound),
+        rigidities=freeze(np.array(rigidities)),
+        surface=freeze(cve),
+        surface_error=freeze(spread),
+        surface_foldovers=freeze(foldovers),
+        surface_sound=freeze(sound),
     )
     seen = [own for own in chosen.alignment.findings if own not in at.alignment.findings]
     return replace(found, findings=(*seen, *path_findings(found, along)))

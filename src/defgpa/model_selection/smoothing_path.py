@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, frozen
+from defgpa._arrays import Array, Mask, freeze
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection.sweep import Point
 
@@ -279,12 +279,12 @@ def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
     """The figures along points, and what is kept of one, by the names of a path's fields."""
     validated = [point.cross_validation for point in points]
     return {
-        "values": frozen(np.array([point.value for point in points])),
-        "cve": frozen(np.array([own.error for own in validated])),
-        "rmse_reference": frozen(np.array([point.alignment.rmse_reference for point in points])),
-        "rmse_datum": frozen(np.array([point.rmse_datum for point in points])),
-        "standard_error": frozen(np.array([own.standard_error for own in validated])),
-        "foldovers": frozen(np.array([int(p.alignment.foldovers.sum()) for p in points])),
+        "values": freeze(np.array([point.value for point in points])),
+        "cve": freeze(np.array([own.error for own in validated])),
+        "rmse_reference": freeze(np.array([point.alignment.rmse_reference for point in points])),
+        "rmse_datum": freeze(np.array([point.rmse_datum for point in points])),
+        "standard_error": freeze(np.array([own.standard_error for own in validated])),
+        "foldovers": freeze(np.array([int(p.alignment.foldovers.sum()) for p in points])),
         "alignment": chosen.alignment,
         "cross_validation": chosen.cross_validation,
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.errors import DefgpaError, ShapeError, needed
+from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.report import _tables as tables
 from defgpa.report._display import MAX_PAIRS, Display, choose_display
 from defgpa.report._groups import Columns, find_group_columns, note_many_groups
@@ -109,7 +109,7 @@ def write_report(
             f"The cross-validation is of shapes (n, m, d) = {cross_validation.predicted.shape}, "
             f"the alignment of {measured}. Give the one of the same shapes."
         )
-    plotly, _ = needed("plotly.offline", _EXTRA), needed("jinja2", _EXTRA)
+    plotly, _ = import_extra("plotly.offline", _EXTRA), import_extra("jinja2", _EXTRA)
     display = choose_display(alignment, links, max_drawn)
     columns = find_group_columns(alignment.shapes, data)
     origin = provenance or {}
@@ -285,7 +285,7 @@ def _count_missing(alignment: Alignment) -> dict[str, Any] | None:
 @cache
 def _load_templates() -> Any:
     """Return the templates, each compiled when it is first asked for."""
-    jinja2 = needed("jinja2", _EXTRA)
+    jinja2 = import_extra("jinja2", _EXTRA)
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,

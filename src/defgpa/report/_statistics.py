@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from defgpa.errors import DefgpaError, and_more
+from defgpa.errors import DefgpaError, format_some
 from defgpa.semilandmarks import SlidShapes
 from defgpa.statistics import (
     Allometry,
@@ -77,7 +77,7 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     significant = [row.term for row in anova.table if row.p <= _LEVEL]
     result = f"No term is significant (P ≤ {_LEVEL:g})."
     if significant:
-        result = f"Significant (P ≤ {_LEVEL:g}): {and_more(significant, _MAX_NAMES)}."
+        result = f"Significant (P ≤ {_LEVEL:g}): {format_some(significant, _MAX_NAMES)}."
     n_terms = sum(row.f == row.f for row in anova.table)
     picture = _draw("effects", anova, height=1.6 + 0.7 * n_terms)
     caption = "Sequential sums of squares"
@@ -123,7 +123,7 @@ def _describe_landmarks(differences: LandmarkDifferences, links: Links) -> Secti
         "The arrows lead from the first mean to the second.",
         f"At a false discovery rate of {_LEVEL:.0%}, {len(significant)} of "
         f"{len(differences.landmarks)} landmarks differ{': ' if significant else ''}"
-        f"{and_more(significant, _MAX_NAMES)}.",
+        f"{format_some(significant, _MAX_NAMES)}.",
     )
     table = [("Landmark", "Distance", "P", "q"), *differences.cells()]
     picture = _draw("landmark_differences", differences, links=links)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io import read_shapes
 from defgpa.io.curves import resample_curve
 from defgpa.io.files import make_format_error, read_head
@@ -115,7 +115,7 @@ def add_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int
     closed = {name: _is_closed(path) for name, path in files.items()}
     if len(set(closed.values())) > 1:
         odd = [str(files[name]) for name in files if closed[name]]
-        raise FormatError(f"Some curves are closed and others are not: {listed(odd)} are.")
+        raise FormatError(f"Some curves are closed and others are not: {format_names(odd)} are.")
     ring = closed.popitem()[1]
     points = np.full((shapes.n_shapes, count, 3), np.nan)
     for i, name in enumerate(shapes.names):

@@ -17,7 +17,7 @@ import numpy as np
 
 from defgpa._arrays import Index, Mask
 from defgpa.errors import ShapeError
-from defgpa.shapes import Shapes, landmark_numbers
+from defgpa.shapes import Shapes, find_landmark_numbers
 
 _CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
 
@@ -69,7 +69,9 @@ def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Cu
 
 def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
     """Landmarks given by number (from 0) or label as numbers."""
-    return landmark_numbers(members, landmarks, " Slider tables of R count from 1: subtract 1.")
+    return find_landmark_numbers(
+        members, landmarks, " Slider tables of R count from 1: subtract 1."
+    )
 
 
 def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:

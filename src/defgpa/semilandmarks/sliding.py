@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Progress, frozen, in_blocks, one_blas_thread
+from defgpa._arrays import Array, Index, Progress, freeze, map_blocks, one_blas_thread
 from defgpa.diagnostics.checks import drop_lone_landmarks, find_common_landmarks, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import check_handedness
-from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, listed
+from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, format_names
 from defgpa.frames import Frames
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, fit_motions
@@ -160,9 +160,9 @@ def slide(
     return SlidShapes.of(
         given,
         points,
-        distances=frozen(np.linalg.norm(points - given.points, axis=2)),
-        sliders=frozen(sliders),
-        criterion=frozen(np.stack(criterion)),
+        distances=freeze(np.linalg.norm(points - given.points, axis=2)),
+        sliders=freeze(sliders),
+        criterion=freeze(np.stack(criterion)),
         findings=findings,
         settled=settled,
         digitised=given.points,
@@ -186,11 +186,11 @@ def _all_paths(
         )
     twice = np.intersect1d(patch, curved)
     if len(twice):
-        names = listed(shapes.landmarks[j] for j in twice)
+        names = format_names(shapes.landmarks[j] for j in twice)
         raise ShapeError(f"Landmark {names} slides on a surface and along a curve. Choose one.")
     unknown = [name for name in meshes if name not in shapes.names]
     if unknown:
-        raise ShapeError(f"There is a mesh for {listed(unknown)}, but no such shape.")
+        raise ShapeError(f"There is a mesh for {format_names(unknown)}, but no such shape.")
     surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
     paths = [
         _paths(own, chosen, patch, along, surfaces_of.get(name))
@@ -237,7 +237,7 @@ def _one_round(
             x, own = _slid(x, own, paths[i], criteria[i])
         return x, own, np.array([before, criteria[i].value(x)])
 
-    slid, there, values = zip(*in_blocks(work, range(len(points))), strict=True)
+    slid, there, values = zip(*map_blocks(work, range(len(points))), strict=True)
     return np.stack(slid), there, np.stack(values, axis=1)
 
 

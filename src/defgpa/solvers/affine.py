@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from defgpa._arrays import Array, inverse_root, one_blas_thread
+from defgpa._arrays import Array, compute_inverse_root, one_blas_thread
 from defgpa.errors import DegenerateShapeError
 from defgpa.frames import Frames
 from defgpa.solvers.affine_cost import AffinePoint
@@ -175,7 +175,7 @@ def _find_start(shapes: CentredShapes, weights: Array, max_dense: int) -> Array:
     total weight of landmark j: the constant comes first, with the value 1, then the reference.
     """
     n, m, d = shapes.shape
-    whitened = inverse_root(shapes.scatter, 0.0).mT @ shapes.rows.reshape(n, d, m)
+    whitened = compute_inverse_root(shapes.scatter, 0.0).mT @ shapes.rows.reshape(n, d, m)
     constants = weights / np.sqrt(shapes.totals)[:, np.newaxis]
     totals = weights.sum(axis=0)
     basis = np.concatenate([whitened.reshape(n * d, m), constants]) / np.sqrt(totals)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, inverse_of_lower, inverse_root, small_product, symmetrised
+from defgpa._arrays import Array, compute_inverse_root, invert_lower, multiply_thin, symmetrise
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.preconditioner import SHIFT, LowRankInverse
 
@@ -32,10 +32,10 @@ class RootInverse:
             pivots = np.einsum("...mm->...m", lower)
             # the square of a smaller pivot is an eigenvalue that may be rounding
             if (pivots.min(axis=-1) >= 1e-5 * pivots.max(axis=-1)).all():
-                return cls(inverse_of_lower(lower))
+                return cls(invert_lower(lower))
         except np.linalg.LinAlgError:
             pass  # some direction of the reference is free
-        return cls(inverse_root(symmetrised(lifted), 1e-12).mT)
+        return cls(compute_inverse_root(symmetrise(lifted), 1e-12).mT)
 
     def solve(self, pulled: Array, start: Array, accuracy: Array) -> Array:
         """Compute CᵀC B (…, m, d), whatever the start and the accuracy."""
@@ -53,7 +53,7 @@ class ConjugateGradients:
 
     def multiply(self, block: Array) -> Array:
         """P X + κ Σ Q (Qᵀ X) of centred X, and centred: translations are free but for rounding."""
-        anchored = self.rows.T @ small_product(self.rows, block)
+        anchored = self.rows.T @ multiply_thin(self.rows, block)
         image = self.cost.multiply(block) + self.firmness * anchored
         return np.asarray(image - image.mean(axis=0))
 
@@ -121,7 +121,7 @@ def representative(cost: ResidualCost, rows: Array, firmness: float) -> LowRankI
     linear = factor.project(rows[factor.batch.shapes[0]].T)[0]
     root = np.eye(len(linear)) - (1.0 - np.sqrt(1.0 - firmness)) * linear @ linear.T
     gram = factor.ridge.gram(factor.batch.bases.penalty())[0]
-    strengths, modes = np.linalg.eigh(symmetrised(root @ gram @ root))
+    strengths, modes = np.linalg.eigh(symmetrise(root @ gram @ root))
     outer = 1.0 / np.sqrt(cost.totals + SHIFT * cost.n_shapes)
     strengths = np.minimum(strengths, 1.0) / (1.0 + SHIFT)
     return LowRankInverse(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa._arrays import Array, map_blocks, multiply_thin, split_range, sum_arrays, symmetrise
 from defgpa.solvers.elimination import (
     POOR_CONDITION,
     Batch,
@@ -45,7 +45,7 @@ class StreamedFactor(Factor):
                 [_product(block[rows].T, own) for own in self.batch.weighted_columns(rows)]
             )
 
-        total = summed(in_blocks(sums, _landmark_blocks(self.batch)))
+        total = sum_arrays(map_blocks(sums, _landmark_blocks(self.batch)))
         return self.combine.mT @ total.mT
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -76,7 +76,7 @@ def make_column_factor(batch: Batch) -> StoredFactor:
 
 def _make_columns(batch: Batch) -> Array:
     """Make the columns (b, m, r), at once where they stay in the cache, else block by block."""
-    parts = blocks(batch.n_landmarks, _count_landmarks(batch, batch.tuning.cache_bytes))
+    parts = split_range(batch.n_landmarks, _count_landmarks(batch, batch.tuning.cache_bytes))
     if len(parts) == 1:
         return batch.columns()
     # the landmarks side by side: BLAS is faster with such columns
@@ -96,7 +96,7 @@ def _combine_rows(rows: Array, combine: Array, parts: list[slice]) -> Array:
         return combine.mT @ rows
     for own, upper in zip(rows, combine, strict=True):
         for landmarks in parts:
-            for new in reversed(blocks(size, -(-size // 8))):  # those before are still needed
+            for new in reversed(split_range(size, -(-size // 8))):  # those before are still needed
                 own[new, landmarks] = upper[: new.stop, new].T @ own[: new.stop, landmarks]
     return rows
 
@@ -108,12 +108,12 @@ def make_streamed_factor(batch: Batch) -> StreamedFactor:
 
 
 def _product(wide: Array, tall: Array) -> Array:
-    """Compute A B as ``small_product``, which would copy a part of some columns first."""
-    return small_product(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
+    """Compute A B as ``multiply_thin``, which would copy a part of some columns first."""
+    return multiply_thin(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
 
 
 def _landmark_blocks(batch: Batch) -> list[slice]:
-    return blocks(batch.n_landmarks, _count_landmarks(batch, batch.tuning.block_bytes))
+    return split_range(batch.n_landmarks, _count_landmarks(batch, batch.tuning.block_bytes))
 
 
 def _count_landmarks(batch: Batch, n_bytes: int) -> int:
@@ -171,7 +171,7 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
 
 def _sum_grams(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
     """Sum rowsᵀ rows (b, k, k) over blocks of landmarks."""
-    return summed([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
+    return sum_arrays([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
 
 
 def _reduce_to_triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
@@ -210,7 +210,7 @@ def correct_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     that of FᵀF + R, or is infinite where Y was too far off to be corrected.
     """
     charged = first.inverse.mT @ penalty @ first.inverse
-    normal = gram + symmetrised(charged)
+    normal = gram + symmetrise(charged)
     second = ridge_from_normal_matrix(normal)
     far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
     # beyond, a direction may be free, and only rounding in R charges it

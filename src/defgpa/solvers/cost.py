@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, blocks, in_blocks, summed, symmetrised
+from defgpa._arrays import Array, Index, map_blocks, split_range, sum_arrays, symmetrise
 from defgpa.frames import Frames
 from defgpa.solvers.columns import make_column_factor, make_streamed_factor
 from defgpa.solvers.elimination import (
@@ -68,7 +68,7 @@ class ResidualCost:
         """Compute P X = c ∘ X − Σ U (Uᵀ X) for X (m, k)."""
         stored = [factor for factor in self.factors if isinstance(factor, StoredFactor)]
         if len(stored) == len(self.factors):
-            image = summed(in_blocks(lambda factor: factor.multiply(block), stored))
+            image = sum_arrays(map_blocks(lambda factor: factor.multiply(block), stored))
         else:
             image = self.expand(self.project(block))
         image *= -1.0
@@ -79,7 +79,7 @@ class ResidualCost:
         """Compute Uᵀ X of every batch; threads share the landmarks where there are enough."""
         if self.n_landmarks >= self.tuning.thread_blocks * self._landmarks_at_a_time:
             return [factor.project(block) for factor in self.factors]
-        return in_blocks(lambda factor: factor.project(block), self.factors)
+        return map_blocks(lambda factor: factor.project(block), self.factors)
 
     def project_onto_features(self, block: Array) -> Array:
         """Compute Uᵀ X (nl, k), the features of all shapes below each other."""
@@ -105,14 +105,14 @@ class ResidualCost:
         """
         pairs = list(zip(self.factors, coefficients, strict=True))
         if self.n_landmarks <= max(self.tuning.whole_image_landmarks, self._landmarks_at_a_time):
-            return summed(in_blocks(lambda pair: self._expand_batch(*pair), pairs))
+            return sum_arrays(map_blocks(lambda pair: self._expand_batch(*pair), pairs))
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
         def add(landmarks: slice) -> None:
             for factor, values in pairs:
                 factor.expand(values, image[landmarks], landmarks)
 
-        in_blocks(add, blocks(self.n_landmarks, self._landmarks_at_a_time))
+        map_blocks(add, split_range(self.n_landmarks, self._landmarks_at_a_time))
         return image
 
     def _expand_batch(self, factor: Factor, coefficients: Array) -> Array:
@@ -122,9 +122,9 @@ class ResidualCost:
 
     def dense(self) -> Array:
         """Return P itself, (m, m)."""
-        total = -summed(in_blocks(lambda factor: factor.gram(), self.factors))
+        total = -sum_arrays(map_blocks(lambda factor: factor.gram(), self.factors))
         np.einsum("mm->m", total)[...] += self.totals
-        return symmetrised(total)
+        return symmetrise(total)
 
     def residual_rows(self, landmarks: Index) -> Array:
         """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
@@ -216,7 +216,7 @@ def build_cost(
     """
     n, m, _ = frames.points.shape
     batches = make_batches(frames, model, tuning)
-    factors = in_blocks(_choose_storage(batches[0], n, m, budget, tuning), batches)
+    factors = map_blocks(_choose_storage(batches[0], n, m, budget, tuning), batches)
     weights = frames.visible if frames.weights is None else frames.weights
     return ResidualCost(weights.sum(axis=0).astype(np.float64), tuple(factors), n, tuning)
 

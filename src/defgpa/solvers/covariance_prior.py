@@ -28,8 +28,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, blocks, in_blocks
-from defgpa.errors import DegenerateShapeError, listed
+from defgpa._arrays import Array, Index, Mask, map_blocks, split_range
+from defgpa.errors import DegenerateShapeError, format_names
 from defgpa.frames import Frames
 
 _PAIRED = 128  # shapes: 16,384 pairs
@@ -43,10 +43,10 @@ def covariance_prior(
     Up to ``paired`` shapes complete each other in pairs; more of them, ``at_a_time`` so that what
     they become stays in the cache, through one.
     """
-    if frames.whole:
+    if frames.is_complete:
         return common_eigenvalues(frames.extents)
     points = np.where(frames.visible[..., None], frames.points, np.nan)
-    parts = blocks(len(points), at_a_time)
+    parts = split_range(len(points), at_a_time)
     return prior_of_parts(
         lambda: LocalParts([points]),
         lambda: LocalParts([points[part] for part in parts]),
@@ -71,9 +71,10 @@ def prior_of_parts(
     stuck = np.flatnonzero(np.isnan(extents).any(axis=1))
     if len(stuck):
         raise DegenerateShapeError(
-            f"Shape {listed(names[int(i)] for i in stuck)} shares only collinear or coincident "
-            "landmarks with the others, so its missing landmarks cannot be estimated. Drop it, or "
-            "state the proportions of the reference yourself: DefGPA(warp, proportions=[...])."
+            f"Shape {format_names(names[int(i)] for i in stuck)} shares only collinear or "
+            "coincident landmarks with the others, so its missing landmarks cannot be estimated. "
+            "Drop it, or state the proportions of the reference yourself: DefGPA(warp, "
+            "proportions=[...])."
         )
     return common_eigenvalues(extents)
 
@@ -111,7 +112,7 @@ class LocalParts:
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """What a function makes of each part."""
-        return in_blocks(lambda part: function(part, *shared), self.parts)
+        return map_blocks(lambda part: function(part, *shared), self.parts)
 
 
 class PairMoments(NamedTuple):

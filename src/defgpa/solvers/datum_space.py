@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DegenerateShapeError, listed
+from defgpa.errors import DegenerateShapeError, format_names
 from defgpa.frames import Frames
 from defgpa.solvers.trust_region import GRADIENT_TOLERANCE
 
@@ -89,7 +89,7 @@ class CentredShapes:
         frames = frames or Frames.of(points, ~np.isnan(points[..., 0]))
         if weights is not None:
             return cls._from_weights(frames, weights, names)
-        visible = None if frames.whole else frames.visible.astype(np.float64)
+        visible = None if frames.is_complete else frames.visible.astype(np.float64)
         if visible is not None:
             _require_visible(frames.count, visible.sum(axis=0), names)
         coordinates = np.ascontiguousarray(frames.centred.mT)
@@ -118,7 +118,7 @@ class CentredShapes:
 
     def format_names(self, shapes: Iterable[int]) -> str:
         """List the names of shapes for a message."""
-        return listed(_get_names(shapes, self.names))
+        return format_names(_get_names(shapes, self.names))
 
     @cached_property
     def n_visible(self) -> Array:
@@ -195,10 +195,10 @@ def _require_visible(totals: Array, views: Array, names: Sequence[str]) -> None:
     """Raise a DegenerateShapeError that names shapes and landmarks without any weight."""
     empty, absent = np.flatnonzero(totals == 0), np.flatnonzero(views == 0)
     if len(empty):
-        culprits = listed(_get_names(empty, names))
+        culprits = format_names(_get_names(empty, names))
         raise DegenerateShapeError(f"Shape {culprits} has no visible landmark. Drop it.")
     if len(absent):
-        culprits = listed(absent + 1)
+        culprits = format_names(absent + 1)
         raise DegenerateShapeError(f"Landmark {culprits} is missing in every shape. Drop it.")
 
 

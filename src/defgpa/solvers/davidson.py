@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from defgpa._arrays import Array, blocks, in_blocks, small_product, summed, symmetrised
+from defgpa._arrays import Array, map_blocks, multiply_thin, split_range, sum_arrays, symmetrise
 
 _MAX_WIDTH = 64
 
@@ -112,7 +112,7 @@ def _find_ritz_pairs(
     space: Array, images: Array, projected: Array, wanted: int
 ) -> tuple[Array, Array, Array]:
     """Return the Ritz values θ and vectors x of a space, and A x − θ x of each."""
-    values, mixing = eigh(symmetrised(projected))
+    values, mixing = eigh(symmetrise(projected))
     values, mixing = values[:wanted], mixing[:, :wanted]
     vectors, errors = np.empty((2, wanted, len(space))).transpose(0, 2, 1)
 
@@ -120,18 +120,20 @@ def _find_ritz_pairs(
         vectors[rows] = space[rows] @ mixing
         errors[rows] = images[rows] @ mixing - vectors[rows] * values
 
-    in_blocks(fill, _rows(space))
+    map_blocks(fill, _rows(space))
     return values, vectors, errors
 
 
 def _rows(columns: Array) -> list[slice]:
     """Return blocks of rows of tall columns, small enough to stay in the cache."""
-    return blocks(len(columns), 16384)
+    return split_range(len(columns), 16384)
 
 
 def _multiply_transposed(left: Array, right: Array) -> Array:
     """Return leftᵀ right; the order of the sum does not depend on the threads."""
-    return summed(in_blocks(lambda rows: small_product(left[rows].T, right[rows]), _rows(left)))
+    return sum_arrays(
+        map_blocks(lambda rows: multiply_thin(left[rows].T, right[rows]), _rows(left))
+    )
 
 
 def _remove_components(block: Array, against: Array) -> None:
@@ -141,7 +143,7 @@ def _remove_components(block: Array, against: Array) -> None:
     def subtract(rows: slice) -> None:
         block[rows] -= against[rows] @ share
 
-    in_blocks(subtract, _rows(block))
+    map_blocks(subtract, _rows(block))
 
 
 def _estimate_rounding(projected: Array, size: int) -> float:
@@ -153,7 +155,7 @@ def _estimate_rounding(projected: Array, size: int) -> float:
 
 def _restart(space: Array, images: Array, projected: Array, width: int) -> tuple[Array, Array]:
     """Return the best ``width`` directions of the space, and their images."""
-    _, mixing = eigh(symmetrised(projected))
+    _, mixing = eigh(symmetrise(projected))
     mixing = mixing[:, :width]
     restarted, triangle = np.linalg.qr(space @ mixing)
     return restarted, images @ mixing @ np.linalg.inv(triangle)

@@ -34,7 +34,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, norms
+from defgpa._arrays import Array, Index, Mask, compute_norms
 from defgpa.diagnostics.checks import check_descent
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics
@@ -194,7 +194,7 @@ def descend(
         reference = better
         if dial.scaling:
             # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
-            size = np.asarray(np.exp2(np.round(np.log2(norms(better)))))[..., None, None]
+            size = np.asarray(np.exp2(np.round(np.log2(compute_norms(better)))))[..., None, None]
             reference, pose = better / size, pose / size[..., None]
     return Descent(reference, np.stack(costs), left, ended)
 
@@ -209,10 +209,12 @@ def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
 
 def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
     """Compute the relative change (…) of the reference; up to its size where that is free."""
-    size = norms(better)
+    size = compute_norms(better)
     if scaling:
-        return norms(better / size[..., None, None] - reference / norms(reference)[..., None, None])
-    return np.asarray(norms(better - reference) / size)
+        return compute_norms(
+            better / size[..., None, None] - reference / compute_norms(reference)[..., None, None]
+        )
+    return np.asarray(compute_norms(better - reference) / size)
 
 
 def turn_to_principal_axes(reference: Array) -> Array:
@@ -242,8 +244,10 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_roun
         scale = total / moments.square if scaling else np.ones_like(total)
         better = inverse @ (moments.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
         if scaling:
-            better *= (norms(reference @ matrix) / norms(reference @ better))[..., None, None]
-        change, matrix = norms(better - matrix) / norms(matrix), better
+            better *= (compute_norms(reference @ matrix) / compute_norms(reference @ better))[
+                ..., None, None
+            ]
+        change, matrix = compute_norms(better - matrix) / compute_norms(matrix), better
         if (change < 1e-12).all():
             break
     return np.asarray(reference @ matrix)
@@ -258,7 +262,7 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
     visible = anchors.visible.astype(np.float64)
     sizes = estimate_complete_sizes(squares, visible, reference, scales)
-    return np.asarray(reference * (sizes.mean(axis=-1) / norms(reference))[..., None, None])
+    return np.asarray(reference * (sizes.mean(axis=-1) / compute_norms(reference))[..., None, None])
 
 
 def soft_end(frames: Frames, reference: Array) -> Array:

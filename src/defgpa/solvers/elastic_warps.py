@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, listed
+from defgpa.errors import DefgpaError, format_names
 from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows, weigh_points
 from defgpa.solvers.elimination import Factor, StoredFactor
@@ -37,7 +37,7 @@ def linear_projections(
     left = np.einsum("ndm,ndm->nd", rows, weighted_rows) - lengths
     charged = (left > 1e-6).any(axis=1)
     if charged.any():
-        culprits = listed(names[int(i)] for i in np.flatnonzero(charged))
+        culprits = format_names(names[int(i)] for i in np.flatnonzero(charged))
         raise DefgpaError(
             "The 'warp' parameter of ElasticGPA must contain all affine maps and not charge them: "
             "a pose is one, and the rigidity alone says what departing from it costs. It does not "

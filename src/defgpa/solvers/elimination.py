@@ -33,12 +33,12 @@ from defgpa._arrays import (
     Index,
     Mask,
     Stack,
-    blocks,
-    concatenated,
-    in_blocks,
-    inverse_of_lower,
-    small_product,
-    symmetrised,
+    invert_lower,
+    join_stacks,
+    map_blocks,
+    multiply_thin,
+    split_range,
+    symmetrise,
 )
 from defgpa.errors import ShapeError
 from defgpa.frames import Frames
@@ -197,8 +197,8 @@ def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> 
             numbers[part], some.points, some.visible, some.weights, bases, some.rounding, tuning
         )
 
-    parts = blocks(len(numbers), _choose_batch_size(frames, model, tuning))
-    return [make(slice(None))] if len(parts) == 1 else in_blocks(make, parts)
+    parts = split_range(len(numbers), _choose_batch_size(frames, model, tuning))
+    return [make(slice(None))] if len(parts) == 1 else map_blocks(make, parts)
 
 
 def _choose_batch_size(frames: Frames, model: WarpFamily[Any], tuning: Tuning) -> int:
@@ -229,7 +229,9 @@ def _make_batches_one_by_one(frames: Frames, model: WarpModel, tuning: Tuning) -
     batches = []
     for equal in np.split(np.arange(len(sizes)), starts[1:]):
         size = sizes[equal[0]]
-        for part in blocks(len(equal), _fit_batch_size(len(equal), points.shape[1], size, tuning)):
+        for part in split_range(
+            len(equal), _fit_batch_size(len(equal), points.shape[1], size, tuning)
+        ):
             numbers = equal[part]
             batch = Batch(
                 numbers,
@@ -256,7 +258,7 @@ class Ridge(Stack):
         """Compute Yᵀ FᵀΓF Y = I − YᵀRY (b, l, l) without a pass over landmarks; 0 if dropped."""
         kept = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
         charged = self.inverse.mT @ penalty @ self.inverse
-        return symmetrised(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
+        return symmetrise(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
 
     def replace(self, chosen: Mask | Index, other: Ridge) -> Ridge:
         """Return this with the entries ``chosen`` taken from ``other``."""
@@ -282,7 +284,7 @@ def ridge_from_normal_matrix(
         lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _factor_one_by_one(gram, penalty, rounding)
-    inverse = inverse_of_lower(lower)
+    inverse = invert_lower(lower)
     longest = np.einsum("bll->bl", gram).max(axis=1, initial=0.0)
     shortest = squares.min(axis=1, initial=np.inf)
     # rounding of columns of unit length reaches P amplified by Σ_l (Σ_i |Y_il|)² at most: many
@@ -352,7 +354,7 @@ def append_penalty_rows(features: Array, penalty: Array) -> Array:
     What rounding leaves of a zero eigenvalue of R is cut off: under heavy smoothing its root would
     charge what is meant to be free.
     """
-    values, vectors = np.linalg.eigh(symmetrised(penalty))
+    values, vectors = np.linalg.eigh(symmetrise(penalty))
     rounding = values.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max(-1, keepdims=True)
     charges = np.where(values > rounding, values, 0.0)
     roots = np.sqrt(charges)[..., :, None] * vectors.mT
@@ -366,7 +368,7 @@ def _factor_one_by_one(gram: Array, penalty: Array | float, rounding: Array | fl
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))
     charges = np.broadcast_to(penalty, gram.shape)
     each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
-    return concatenated([ridge_from_normal_matrix(g[None], p[None], r) for g, p, r in each])
+    return join_stacks([ridge_from_normal_matrix(g[None], p[None], r) for g, p, r in each])
 
 
 def _bound_norm(stack: Array) -> Array:
@@ -437,14 +439,16 @@ class StoredFactor(Factor):
         """Compute Uᵀ X (b, l, k) for X (m, k)."""
         b, l, _ = self.rows.shape
         # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side
-        return small_product(block.T, self.stack_rows().T).T.reshape(b, l, -1)
+        return multiply_thin(block.T, self.stack_rows().T).T.reshape(b, l, -1)
 
     def multiply(self, block: Array) -> Array:
         """Compute Σ U Uᵀ X (m, k), some rows of Uᵀ at a time, to find them in the cache."""
         rows, points = self.stack_rows(), np.ascontiguousarray(block.T)
         image, more = np.zeros(points.shape), np.empty(points.shape)
-        for part in blocks(len(rows), max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))):
-            image += np.matmul(small_product(points, rows[part].T), rows[part], out=more)
+        for part in split_range(
+            len(rows), max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))
+        ):
+            image += np.matmul(multiply_thin(points, rows[part].T), rows[part], out=more)
         return image.T
 
     def residual_rows(self, landmarks: Index) -> Array:

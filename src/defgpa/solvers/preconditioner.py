@@ -18,7 +18,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, symmetrised
+from defgpa._arrays import Array, symmetrise
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.tuning import Tuning
 
@@ -106,7 +106,7 @@ def make_preconditioner(cost: FactoredCost) -> LowRankInverse:
 def _invert_exactly(cost: FactoredCost) -> LowRankInverse:
     outer = 1.0 / np.sqrt(cost.totals + SHIFT * cost.n_shapes)
     rows = np.vstack([factor.stack_rows() for factor in cost.factors]) * outer
-    strengths, modes = np.linalg.eigh(symmetrised(rows @ rows.T))
+    strengths, modes = np.linalg.eigh(symmetrise(rows @ rows.T))
     return LowRankInverse(cost, outer, outer, modes, strengths)
 
 
@@ -119,7 +119,7 @@ def _add_second_shape(second: Factor, inverse: LowRankInverse) -> LowRankInverse
     shares = inverse.strengths[clear]
     directions = inverse.modes[:, clear] / np.sqrt(shares)
     projected = second.project(inverse.cost.expand_features(directions))[0]
-    mean = symmetrised(0.5 * (np.diag(shares) + projected.T @ projected))
+    mean = symmetrise(0.5 * (np.diag(shares) + projected.T @ projected))
     strengths, turn = np.linalg.eigh(mean)
     strengths = np.clip(strengths, 0.0, 1.0) / (1.0 + SHIFT)
     # 1/(1 − λ) − 1 = λ/(1 − λ), as E is orthonormal and U_1 is not

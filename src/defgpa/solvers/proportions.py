@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Stack, norms
-from defgpa.frames import seen_scatters
+from defgpa._arrays import Array, Index, Mask, Stack, compute_norms
+from defgpa.frames import compute_visible_scatters
 from defgpa.procrustes import compare_sides, find_nearest_orthogonal
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
@@ -88,7 +88,7 @@ def compute_moments(
     cross = axes.mT[..., None, :, :] @ weighted
     square = np.einsum("...md,...md->...", weighted, centred)
     if weights is not None:
-        return Moments(seen_scatters(axes, weights), cross, square)
+        return Moments(compute_visible_scatters(axes, weights), cross, square)
     return Moments(_compute_scatter(axes, visible), cross, square)
 
 
@@ -97,7 +97,7 @@ def _compute_scatter(axes: Array, visible: Mask) -> Array:
     if visible.all():
         centred = axes - axes.mean(axis=-2, keepdims=True)
         return (centred.mT @ centred)[..., None, :, :]
-    return seen_scatters(axes, visible)
+    return compute_visible_scatters(axes, visible)
 
 
 def find_sides(moments: Moments, matrix: Array) -> Sides:
@@ -218,7 +218,7 @@ def _descend(
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < max_rounds and not converged.all():
         better = descent.run_round(matrix)
-        before, change = change, norms(better - matrix)
+        before, change = change, compute_norms(better - matrix)
         # an extrapolated descent has some ten changes of a round still to come
         left = _estimate_remaining(change, before) if rounds < _PLAIN else 10.0 * change
         converged |= left < accuracy
@@ -352,4 +352,4 @@ def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:
 
 def _normalise(stack: Array) -> Array:
     """Scale every matrix of a stack to size 1."""
-    return stack / norms(stack)[..., None, None]
+    return stack / compute_norms(stack)[..., None, None]

@@ -78,7 +78,7 @@ def frames_to_register(points: Array, weights: Array | None = None) -> Frames:
     """Make the frame of one more shape (p, d), in its plane if it is flat; refuse a line."""
     visible = np.ones((1, len(points)), dtype=bool)
     rows = None if weights is None else np.asarray(weights, dtype=np.float64)[None]
-    frames = Frames.of(points[None], visible, rows).flattened()
+    frames = Frames.of(points[None], visible, rows).project_to_planes()
     if frames.on_a_line[0]:
         raise DegenerateShapeError(
             "The visible landmarks of the shape are all collinear or coincident, which "

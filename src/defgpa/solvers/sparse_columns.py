@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, blocks
+from defgpa._arrays import Array, split_range
 from defgpa.solvers.columns import fit_ridge
 from defgpa.solvers.elimination import Batch, Factor
 
@@ -52,7 +52,7 @@ class StreamedSparseFactor(Factor):
     @property
     def _blocks(self) -> list[slice]:
         """The landmarks whose columns are made at a time."""
-        return blocks(self.batch.n_landmarks, self.landmarks_at_a_time)
+        return split_range(self.batch.n_landmarks, self.landmarks_at_a_time)
 
     def _columns(self, shape: int, landmarks: slice) -> csr_array:
         """(p, r): the columns of one shape of the batch at some landmarks."""
@@ -86,7 +86,7 @@ def make_sparse_factor(batch: Batch) -> SparseFactor:
 
 def make_streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
     """Compute U of shapes too large to store, from a block of landmarks at a time."""
-    parts = blocks(batch.n_landmarks, _count_landmarks(batch))
+    parts = split_range(batch.n_landmarks, _count_landmarks(batch))
     grams = [
         sum(multiply_by_transpose(_scaled_columns(batch, shape, part, 0.5)) for part in parts)
         for shape in range(len(batch.shapes))

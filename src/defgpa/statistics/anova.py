@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import f_oneway
 
-from defgpa._arrays import Array, Progress, threads_for
+from defgpa._arrays import Array, Progress, choose_threads
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.notebook import render_table
 from defgpa.statistics.design import Design, collect_columns, design, encode_groups
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
@@ -265,7 +265,7 @@ def procrustes_anova(
     warn_about(check_dispersion(model, sample.tangents))
     terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
     sample, draws = impute_tangents(sample, n_imputations, seed)
-    with threads_for(sample.tangents.size * rank * n_permutations // 100):
+    with choose_threads(sample.tangents.size * rank * n_permutations // 100):
         ratios = pool_ratios(
             [
                 permuted_ratios(model.whiten(x.reshape(n, -1)), terms, against, permutations)
@@ -308,8 +308,8 @@ def _find_error_terms(terms: Sequence[str], error: Mapping[str, str]) -> list[in
     unknown = [name for name in names if name not in (*terms, "Residuals")]
     if unknown:
         raise DefgpaError(
-            f"There is no term {listed(unknown)} for 'error'. There are: {', '.join(terms)}, and "
-            "'Residuals'."
+            f"There is no term {format_names(unknown)} for 'error'. There are: {', '.join(terms)}, "
+            "and 'Residuals'."
         )
     places = {"Residuals": RESIDUAL} | {term: k for k, term in enumerate(terms)}
     return [places[error.get(term, "Residuals")] for term in terms]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError, needed
+from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.io.covariates import collect_columns, parse_column
 from defgpa.statistics.formula import check_formula, split_formula
 from defgpa.statistics.permutation import ModelTerms
@@ -238,7 +238,7 @@ def _frame(data: Any) -> Any:
 
 def _formulaic() -> Any:
     how = "Formulas need the package formulaic: pip install 'defgpa[statistics]'."
-    return needed("formulaic", how)
+    return import_extra("formulaic", how)
 
 
 def _sentence(error: Exception) -> str:

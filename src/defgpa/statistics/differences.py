@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress
-from defgpa.errors import DefgpaError, listed
+from defgpa.errors import DefgpaError, format_names
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
@@ -149,7 +149,8 @@ def _choose_groups(
     wanted = tuple(str(name) for name in between)
     if len(set(wanted)) != 2 or not set(wanted) <= set(names):
         raise DefgpaError(
-            f"'between' names two of the groups, which are {listed(names)}; got {listed(wanted)}."
+            f"'between' names two of the groups, which are {format_names(names)}; got "
+            f"{format_names(wanted)}."
         )
     numbers = [names.index(name) for name in wanted]
     members = np.flatnonzero(np.isin(codes, numbers))

@@ -16,7 +16,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from defgpa.errors import DefgpaError, listed
+from defgpa.errors import DefgpaError, format_names
 
 FUNCTIONS = ("log", "exp", "sqrt", "scale", "center", "poly", "C", "I")
 
@@ -139,7 +139,7 @@ def _check_names(tokens: list[_Token], columns: Collection[str], formula: str) -
             unknown.append(token.text)
     if unknown:
         there = ", ".join(map(str, columns)) or "none"
-        names = listed(sorted(set(unknown)))
+        names = format_names(sorted(set(unknown)))
         raise DefgpaError(
             f"There is no column {names} for the formula {formula!r}. There are: {there}."
         )

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa._arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.shapes import landmark_numbers
+from defgpa.shapes import find_landmark_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def pairs_from(
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
             raise ShapeError(f"A pair is two landmarks; got {pair!r}.")
-    named = landmark_numbers((one for pair in pairs for one in pair), landmarks)
+    named = find_landmark_numbers((one for pair in pairs for one in pair), landmarks)
     if len(set(named)) != len(named):
         twice = next(one for one in named if named.count(one) > 1)
         raise ShapeError(f"Landmark {landmarks[twice]!r} is in more than one pair.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, freeze
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes
@@ -172,12 +172,12 @@ def outliers(
         shapes.names,
         shapes.landmarks,
         labels,
-        frozen(distances),
-        frozen(fences),
-        frozen(distances > fences),
-        frozen(lengths),
-        frozen(scores),
-        frozen(np.nan_to_num(scores) > _fence(scores[visible], _FAR_OUT)),
+        freeze(distances),
+        freeze(fences),
+        freeze(distances > fences),
+        freeze(lengths),
+        freeze(scores),
+        freeze(np.nan_to_num(scores) > _fence(scores[visible], _FAR_OUT)),
         sample.provenance,
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Index
-from defgpa.errors import ShapeError, listed
-from defgpa.shapes import landmark_numbers
+from defgpa.errors import ShapeError, format_names
+from defgpa.shapes import find_landmark_numbers
 
 
 def parse_partition(partition: Any, landmarks: Sequence[str]) -> tuple[tuple[str, ...], Index]:
@@ -30,13 +30,13 @@ def parse_partition(partition: Any, landmarks: Sequence[str]) -> tuple[tuple[str
     if isinstance(partition, Mapping):
         labels: list[Any] = [None] * len(landmarks)
         for module, members in partition.items():
-            for number in landmark_numbers(members, landmarks):
+            for number in find_landmark_numbers(members, landmarks):
                 if labels[number] is not None:
                     raise ShapeError(f"Landmark {landmarks[number]!r} is in two modules.")
                 labels[number] = str(module)
         missing = [name for name, label in zip(landmarks, labels, strict=True) if label is None]
         if missing:
-            raise ShapeError(f"Landmark {listed(missing)} is in no module of the partition.")
+            raise ShapeError(f"Landmark {format_names(missing)} is in no module of the partition.")
     else:
         labels = [str(label) for label in partition]
     if len(labels) != len(landmarks):
@@ -45,6 +45,6 @@ def parse_partition(partition: Any, landmarks: Sequence[str]) -> tuple[tuple[str
         )
     names = tuple(dict.fromkeys(map(str, labels)))
     if len(names) < 2:
-        raise ShapeError(f"A partition has at least 2 modules; got only {listed(names)}.")
+        raise ShapeError(f"A partition has at least 2 modules; got only {format_names(names)}.")
     place = {name: k for k, name in enumerate(names)}
     return names, np.array([place[str(label)] for label in labels], dtype=np.intp)

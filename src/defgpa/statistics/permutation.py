@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, Mask, Progress, in_blocks
+from defgpa._arrays import Array, Index, Mask, Progress, map_blocks
 from defgpa.errors import DefgpaError
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
@@ -340,7 +340,7 @@ class Permutations:
                     self.progress(told[0], self.count)
             return result
 
-        return np.concatenate(in_blocks(one, parts))
+        return np.concatenate(map_blocks(one, parts))
 
     def signs(self, k: int) -> Array:
         """(count, k): as many random rows of ±1, independent of the orders."""

@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.utils.extmath import svd_flip
 
 from defgpa._arrays import Array
-from defgpa.errors import DefgpaError, listed
+from defgpa.errors import DefgpaError, format_names
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
@@ -145,7 +145,7 @@ def phylogenetic_components(
     ((4, 3), (3, 6, 2))
     """
     if method not in METHODS:
-        raise DefgpaError(f"The 'method' is one of {listed(METHODS)}; got {method!r}.")
+        raise DefgpaError(f"The 'method' is one of {format_names(METHODS)}; got {method!r}.")
     sample, phylogeny = match_tree(
         x, tree, species, prune=prune, space=space, superimpose=superimpose
     )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index
-from defgpa.errors import DefgpaError, ShapeError, needed
+from defgpa.errors import DefgpaError, ShapeError, import_extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
     >>> tree.tips, tree.covariance.tolist()
     (('a', 'b', 'c'), [[2.0, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     """
-    dendropy = needed(
+    dendropy = import_extra(
         "dendropy", "Trees need the package dendropy: pip install 'defgpa[phylogeny]'."
     )
     text = str(source)

@@ -20,7 +20,7 @@ from sklearn.utils.extmath import svd_flip
 from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, find_shape_indices, map_to_space, register_shape
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, fill_gaps
-from defgpa.errors import ShapeError, listed
+from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.statistics.sample import Provenance, Sample, build_sample, impute_tangents
@@ -114,7 +114,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         """Analyse an alignment, Shapes, an (n, m, d) array with NaN, or a list of (m, d)."""
         if self.space not in OUTPUTS:
             raise ValueError(
-                f"The 'space' parameter of ShapePCA must be one of {listed(OUTPUTS)}. "
+                f"The 'space' parameter of ShapePCA must be one of {format_names(OUTPUTS)}. "
                 f"Got {self.space!r} instead."
             )
         self._alignment = shapes if isinstance(shapes, Alignment) else None
@@ -286,7 +286,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         if ((indices < 0) | (indices >= len(self.components_))).any():
             raise ValueError(
                 f"Components are counted from 1 to {len(self.components_)}. "
-                f"Got {listed(indices + 1)}."
+                f"Got {format_names(indices + 1)}."
             )
         return indices
 

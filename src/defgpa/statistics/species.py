@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.errors import ShapeError, listed
+from defgpa.errors import ShapeError, format_names
 from defgpa.shapes import Shapes
 from defgpa.statistics.design import collect_columns, encode_groups
 from defgpa.statistics.phylogeny import Phylogeny, read_tree
@@ -146,13 +146,14 @@ def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]
     extra = [tip for tip in tree.tips if tip not in set(names)]
     if absent and not (prune and kept):
         raise ShapeError(
-            f"The tree has no tip called {listed(absent)}; its tips are {listed(tree.tips)}. Give "
-            "the species of the specimens, correct the names, or prune."
+            f"The tree has no tip called {format_names(absent)}; its tips are "
+            f"{format_names(tree.tips)}. Give the species of the specimens, correct the names, or "
+            "prune."
         )
     if extra and not prune:
         raise ShapeError(
-            f"There is no specimen called {listed(extra)}, as tips of the tree are. Prune it, "
-            "or correct the names."
+            f"There is no specimen called {format_names(extra)}, as tips of the tree are. Prune "
+            "it, or correct the names."
         )
     if len(kept) < 4:
         raise ShapeError(f"Only {len(kept)} tips of the tree have a specimen; 4 are the least.")

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress, threads_for
+from defgpa._arrays import Array, Index, Progress, choose_threads
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.errors import DefgpaError, ShapeError, listed
+from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.io.text.table import format_csv
 from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
@@ -245,12 +245,12 @@ def _matching_symmetry(
     names, codes = encode_groups(individual, n, "individual")
     words, sides = encode_groups(side, n, "side")
     if len(words) != 2:
-        raise ShapeError(f"There must be 2 sides; got {len(words)}: {listed(words)}.")
+        raise ShapeError(f"There must be 2 sides; got {len(words)}: {format_names(words)}.")
     _require_once(names, codes, sides, words, replicate)
     for word, here in zip(words, (0, 1), strict=True):
         lacking = np.setdiff1d(codes, codes[sides == here])
         if len(lacking):
-            who = listed(names[k] for k in lacking)
+            who = format_names(names[k] for k in lacking)
             raise ShapeError(f"Individual {who} has no shape of side {word!r}. Leave it out.")
     points, mirrored = _one_handed(shapes, sides)
     table, sym, asym = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
@@ -309,7 +309,7 @@ def _analysed(
     """
     flat = x.reshape(len(x), -1)
     terms = TwoWay(codes, sides)
-    with threads_for(flat.size * permutations.count // 10):
+    with choose_threads(flat.size * permutations.count // 10):
         ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
     means = [np.asarray(group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)

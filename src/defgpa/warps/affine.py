@@ -18,13 +18,13 @@ from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.warp import Warp
 
 
-def affine_columns(normalised: Array) -> Array:
+def make_affine_columns(normalised: Array) -> Array:
     """Return [x̂ 1], the features of affine maps, of points in the units of their shape."""
     ones = np.ones((*normalised.shape[:-1], 1))
     return np.concatenate([normalised, ones], axis=-1)
 
 
-def affine_column_gradients(points: Array, scale: Array) -> Array:
+def make_affine_column_gradients(points: Array, scale: Array) -> Array:
     """Return the (…, p, d, d + 1) derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
     *lead, p, d = points.shape
     gradient = np.zeros((*lead, p, d, d + 1))
@@ -44,11 +44,11 @@ class AffineBasis(FactoredBasis):
 
     def columns(self, points: Array) -> Array:
         """Return [x̂ 1], (…, p, d + 1)."""
-        return affine_columns(normalize_points(points, self.centre, self.scale))
+        return make_affine_columns(normalize_points(points, self.centre, self.scale))
 
     def column_gradients(self, points: Array) -> Array:
         """Return the (…, p, d, d + 1) derivatives of [x̂ 1] by x."""
-        return affine_column_gradients(points, self.scale)
+        return make_affine_column_gradients(points, self.scale)
 
     def penalty(self) -> Array:
         """Return zero: affine maps are free."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from defgpa._arrays import Array, Stack
-from defgpa.frames import Frames, frames_of
+from defgpa.frames import Frames, make_frame
 from defgpa.warps.parameters import format_model, get_parameters, replace_parameters
 
 
@@ -118,7 +118,7 @@ class WarpFamily(Generic[_B]):
 
     def basis(self, points: Array) -> _B:
         """Return the basis of one shape with visible points (p, d)."""
-        return self.bases(frames_of(np.asarray(points, dtype=np.float64)))[0]
+        return self.bases(make_frame(np.asarray(points, dtype=np.float64)))[0]
 
     def bases(self, frames: Frames) -> _B:
         """Return the bases of n shapes as one stack."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa._arrays import Array, Stack
-from defgpa.frames import Frames, frames_of
+from defgpa.frames import Frames, make_frame
 from defgpa.warps.base import FactoredBasis
 from defgpa.warps.thin_plate import fit_interpolating_spline
 from defgpa.warps.warp import Warp
@@ -68,7 +68,7 @@ def make_principal_box(frames: Frames, padding: float) -> Box:
 def approximate_inverse_around(warp: Warp, landmarks: Array) -> Warp:
     """Return the inverse over the principal box of the landmarks (m, d), NaN where missing."""
     visible = landmarks[~np.isnan(landmarks).any(axis=1)]
-    return make_principal_box(frames_of(visible), padding=0.0)[0].approximate_inverse(warp)
+    return make_principal_box(make_frame(visible), padding=0.0)[0].approximate_inverse(warp)
 
 
 class BoxedBasis(FactoredBasis):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, rms_radius, symmetrised
+from defgpa._arrays import Array, rms_radius, symmetrise
 from defgpa.errors import ShapeError
 from defgpa.warps.base import Basis, FactoredBasis, WarpModel
 from defgpa.warps.warp import Warp
@@ -92,7 +92,7 @@ class WarpCheck:
             ("features are pointwise", "yes" if self.pointwise else "no"),
             ("jacobian", f"{self.jacobian} ({self.jacobian_error:.1e})"),
         ]
-        return "\n".join([self.name, *(f"  {what:<23}{found}" for what, found in lines)])
+        return "\n".join([self.name, *(f"  {label:<23}{value}" for label, value in lines)])
 
 
 def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
@@ -128,12 +128,12 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
     basis = model.basis(shape)
     features, penalty = _check_features(basis, shape), _check_penalty(basis, shape)
     solved = _Regression(features, penalty)
-    translation = solved.max_relative_residual(np.ones((len(shape), 1)))
-    affine = solved.max_relative_residual(shape - shape.mean(axis=0))
-    values = np.linalg.eigvalsh(symmetrised(penalty))
+    translation = solved.compute_max_residual(np.ones((len(shape), 1)))
+    affine = solved.compute_max_residual(shape - shape.mean(axis=0))
+    values = np.linalg.eigvalsh(symmetrise(penalty))
     smallest = float(values[0] / max(np.abs(values).max(), np.finfo(np.float64).tiny))
     rigid, similar = (
-        _measure_change(model, shape, solved, scales) for scales in ((1, 1), (0.05, 20))
+        _compute_invariance_error(model, shape, solved, scales) for scales in ((1, 1), (0.05, 20))
     )
     analytic = isinstance(basis, FactoredBasis) or hasattr(basis, "gradients")
     return WarpCheck(
@@ -153,7 +153,7 @@ def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
         similarity_error=similar,
         pointwise=_is_pointwise(basis, shape, features),
         jacobian="analytic" if analytic else "central differences",
-        jacobian_error=_measure_jacobian_error(basis, shape, features.shape[1]),
+        jacobian_error=_compute_jacobian_error(basis, shape, features.shape[1]),
     )
 
 
@@ -161,7 +161,7 @@ class _Regression:
     """The best warp of one shape, by the singular values of [F; √R]."""
 
     def __init__(self, features: Array, penalty: Array) -> None:
-        values, vectors = np.linalg.eigh(symmetrised(penalty))
+        values, vectors = np.linalg.eigh(symmetrise(penalty))
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         left, sizes, _ = np.linalg.svd(np.vstack([features, root]), full_matrices=False)
         floor = 8 * (len(features) + len(root)) * np.finfo(np.float64).eps * sizes[0]
@@ -174,28 +174,28 @@ class _Regression:
         """P times the targets (p, k)."""
         return targets - self._range @ (self._range.T @ targets)
 
-    def max_relative_residual(self, targets: Array) -> float:
+    def compute_max_residual(self, targets: Array) -> float:
         """The worst ‖P t‖ / ‖t‖ of the columns t."""
         left = np.linalg.norm(self.apply_residual_form(targets), axis=0)
         return float((left / np.linalg.norm(targets, axis=0)).max())
 
 
-def _measure_change(
-    model: WarpModel, shape: Array, here: _Regression, scales: tuple[float, float]
+def _compute_invariance_error(
+    model: WarpModel, shape: Array, regression: _Regression, scales: tuple[float, float]
 ) -> float:
     """How much P changes when the shape is turned, moved and scaled, relative to P itself."""
     rng = np.random.default_rng(0)
     p, d = shape.shape
     size = rms_radius(shape)
     probes = rng.normal(size=(p, 6))  # P is looked at through a few columns
-    before = here.apply_residual_form(probes)
+    before = regression.apply_residual_form(probes)
     change = 0.0
     for scale in np.geomspace(*scales, 3):
         turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
         turn[:, 0] *= np.sign(np.linalg.det(turn))
-        there = scale * shape @ turn + 3.0 * size * rng.normal(size=d)
-        basis = model.basis(there)
-        moved = _Regression(_check_features(basis, there), _check_penalty(basis, there))
+        moved_shape = scale * shape @ turn + 3.0 * size * rng.normal(size=d)
+        basis = model.basis(moved_shape)
+        moved = _Regression(_check_features(basis, moved_shape), _check_penalty(basis, moved_shape))
         change = max(change, float(np.linalg.norm(moved.apply_residual_form(probes) - before)))
     return change / max(float(np.linalg.norm(before)), np.finfo(np.float64).tiny)
 
@@ -207,27 +207,27 @@ def _is_pointwise(basis: Basis, shape: Array, features: Array) -> bool:
     )
 
 
-def _measure_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
+def _compute_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
     """The Jacobian of one warp against central differences, relative to its size."""
     warp = Warp(basis, np.random.default_rng(0).normal(size=(size, shape.shape[1])))
     # a kernel may have a kink at its centre, which may be a point of the shape
     between = 0.5 * (shape + np.roll(shape, 1, axis=0))
-    stated, measured = warp.jacobian(between), warp.jacobian_by_differences(between)
+    jacobians, measured = warp.jacobian(between), warp.estimate_jacobian(between)
     size_of_it = max(float(np.linalg.norm(measured)), np.finfo(np.float64).tiny)
-    return float(np.linalg.norm(stated - measured)) / size_of_it
+    return float(np.linalg.norm(jacobians - measured)) / size_of_it
 
 
 def _check_points(points: ArrayLike) -> Array:
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2:
         raise ShapeError(f"check_warp takes one shape (p, d); got an array of size {array.shape}.")
-    seen = array[~np.isnan(array).any(axis=1)]
-    if len(seen) <= array.shape[1]:
+    visible = array[~np.isnan(array).any(axis=1)]
+    if len(visible) <= array.shape[1]:
         raise ShapeError(
             f"check_warp needs a shape with at least {array.shape[1] + 1} visible points; "
-            f"got {len(seen)}."
+            f"got {len(visible)}."
         )
-    return seen
+    return visible
 
 
 def _check_features(basis: Basis, shape: Array) -> Array:

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Stack, frozen
+from defgpa._arrays import Array, Index, Stack, freeze
 from defgpa.frames import Frames
 
 PointsPerAxis = int | Sequence[int]
@@ -79,9 +79,9 @@ def check_points_per_axis(
 
 
 @lru_cache(maxsize=8)
-def grid_indices(counts: tuple[int, ...]) -> Index:
+def make_grid_indices(counts: tuple[int, ...]) -> Index:
     """Return the (Π counts, d) indices of the points of a grid; the last axis changes fastest."""
-    return frozen(np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1))
+    return freeze(np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +96,14 @@ class Grid(Stack):
     @property
     def points(self) -> Array:
         """(…, k, d): all control points, the last axis changing fastest."""
-        coordinates = self.first[..., None, :] + grid_indices(self.counts) * self.step[..., None, :]
+        coordinates = (
+            self.first[..., None, :] + make_grid_indices(self.counts) * self.step[..., None, :]
+        )
         return coordinates @ self.axes.mT
 
     def fill_squared_distances(self, points: Array, out: Array) -> None:
         """Write ‖x − c‖² of points (…, d, p) to ``out`` (…, k, p), the points side by side."""
-        first, *middle, total = self._axis_squares(self.axes.mT @ points)
+        first, *middle, total = self._compute_axis_squares(self.axes.mT @ points)
         for squares in reversed(middle):
             total = (squares[..., :, None, :] + total[..., None, :, :]).reshape(
                 *squares.shape[:-2], -1, squares.shape[-1]
@@ -109,7 +111,7 @@ class Grid(Stack):
         split = out.reshape(*out.shape[:-2], self.counts[0], -1, out.shape[-1])
         np.add(first[..., :, None, :], total[..., None, :, :], out=split)
 
-    def _axis_squares(self, coordinates: Array) -> list[Array]:
+    def _compute_axis_squares(self, coordinates: Array) -> list[Array]:
         """Return (u − a_i)², (…, K, p) for each axis, of coordinates (…, d, p) along the axes."""
         # all axes at once up to the longest: few calls, each of which other threads may wait for
         indices = np.arange(max(self.counts))

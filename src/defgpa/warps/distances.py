@@ -9,26 +9,26 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, blocks
+from defgpa._arrays import Array, split_range
 
 BLOCK_BYTES = 512 << 10  # of distances or columns: what is read again is still in the cache
 TINY = float(np.finfo(np.float64).tiny)  # 0 · log(TINY) is exactly 0
 
 
-def squared_distances(points: Array, centres: Array) -> Array:
+def compute_squared_distances(points: Array, centres: Array) -> Array:
     """(…, p, k): ‖x − c‖² of every point (…, p, d) and centre (…, k, d)."""
     if points.ndim == 2:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
     # of more pairs, one compiled pass per shape beats broadcasting over shapes
     if points.shape[-2] * centres.shape[-2] < 16384:
-        return _squared_distances_by_broadcasting(points, centres)
+        return _compute_by_broadcasting(points, centres)
     total = np.empty((*points.shape[:-1], centres.shape[-2]))
     for shape in np.ndindex(points.shape[:-2]):
         cdist(points[shape], centres[shape], "sqeuclidean", out=total[shape])
     return total
 
 
-def _squared_distances_by_broadcasting(points: Array, centres: Array) -> Array:
+def _compute_by_broadcasting(points: Array, centres: Array) -> Array:
     """Squared distances (n, p, k) of many small shapes (n, p, d), several of them in one pass.
 
     In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
@@ -37,12 +37,12 @@ def _squared_distances_by_broadcasting(points: Array, centres: Array) -> Array:
     total = np.empty((len(points), centres.shape[-2], points.shape[-2]))
     size = max(1, BLOCK_BYTES // total[:1].nbytes)
     step = np.empty((min(size, len(total)), *total.shape[1:]))
-    for part in blocks(len(total), size):
-        own, along = total[part], step[: len(total[part])]
-        np.square(np.subtract(x[part, 0], c[part, 0], out=own), out=own)
+    for block in split_range(len(total), size):
+        sums, along = total[block], step[: len(total[block])]
+        np.square(np.subtract(x[block, 0], c[block, 0], out=sums), out=sums)
         for axis in range(1, points.shape[-1]):
-            np.square(np.subtract(x[part, axis], c[part, axis], out=along), out=along)
-            own += along
+            np.square(np.subtract(x[block, axis], c[block, axis], out=along), out=along)
+            sums += along
     return total.mT
 
 

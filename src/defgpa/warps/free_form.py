@@ -30,10 +30,10 @@ from defgpa.warps.lattice import (
     BendingEnergy,
     Cells,
     LatticeEnergy,
-    energy_matrix,
+    build_energy_matrix,
+    evaluate_splines,
     find_cells,
-    lattice_points,
-    local_splines,
+    make_lattice_points,
 )
 from defgpa.warps.parameters import require_not_negative
 
@@ -59,36 +59,36 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
     @property
     def control_points(self) -> Array:
         """(…, l, d): the lattice points; as weights they give the identity."""
-        ticks = [2.0 * lattice_points(c) / c - 1.0 for c in self.cells]
+        ticks = [2.0 * make_lattice_points(c) / c - 1.0 for c in self.cells]
         local = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(ticks))
         return self.box.to_world(local)
 
     def columns(self, points: Array) -> Array:
         """(…, p, l): the functions of the lattice at points (…, p, d)."""
         u, cell = self._place(points)
-        return self._spread(cell, self._nearby(u, cell))
+        return self._expand_entries(cell, self._evaluate_nearby(u, cell))
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, l): the derivatives of the columns by each coordinate of the points."""
         u, cell = self._place(points)
-        return self._spread(cell[..., None, :], self._nearby_slopes(u, cell))
+        return self._expand_entries(cell[..., None, :], self._evaluate_nearby_slopes(u, cell))
 
     def sparse_columns(self, points: Array) -> csr_array:
         """(p, l): the columns of one shape (p, d) in compressed rows, 4^d entries each."""
         u, cell = self._place(points)
-        return self._sparse(cell, self._nearby(u, cell))
+        return self._build_sparse(cell, self._evaluate_nearby(u, cell))
 
     def sparse_column_gradients(self, points: Array) -> tuple[csr_array, ...]:
         """(p, l) by each coordinate: the slopes of the columns of one shape (p, d), 4^d a row."""
         u, cell = self._place(points)
-        slopes = self._nearby_slopes(u, cell)
-        return tuple(self._sparse(cell, slopes[:, axis]) for axis in range(len(self.cells)))
+        slopes = self._evaluate_nearby_slopes(u, cell)
+        return tuple(self._build_sparse(cell, slopes[:, axis]) for axis in range(len(self.cells)))
 
     @cached_property
     def energy_matrix(self) -> Array:
         """(…, l, l): the energy in the shape's own units."""
         spacing = 2.0 * self.box.half / self.scale[..., None] / np.array(self.cells)
-        return energy_matrix(self.energy, self.cells, spacing)
+        return build_energy_matrix(self.energy, self.cells, spacing)
 
     def penalty(self) -> Array:
         """(…, l, l): τ p times the energy."""
@@ -100,37 +100,39 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
         cell = [find_cells(u[..., axis], count) for axis, count in enumerate(self.cells)]
         return u, np.stack(cell, axis=-1)
 
-    def _nearby(self, u: Array, cell: Index, by: int | None = None) -> Array:
+    def _evaluate_nearby(self, u: Array, cell: Index, by: int | None = None) -> Array:
         """(…, p, 4^d): the functions of the cell of each point, or their slopes along one axis."""
         axes = enumerate(self.cells)
-        return _tensor(
-            [local_splines(u[..., a], cell[..., a], count, int(a == by)) for a, count in axes]
+        return _multiply_tensors(
+            [evaluate_splines(u[..., a], cell[..., a], count, int(a == by)) for a, count in axes]
         )
 
-    def _nearby_slopes(self, u: Array, cell: Index) -> Array:
+    def _evaluate_nearby_slopes(self, u: Array, cell: Index) -> Array:
         """(…, p, d, 4^d): the derivatives of the functions of the cell by the point."""
-        slopes = [self._nearby(u, cell, a) * (0.5 * count) for a, count in enumerate(self.cells)]
+        slopes = [
+            self._evaluate_nearby(u, cell, a) * (0.5 * count) for a, count in enumerate(self.cells)
+        ]
         return self.box.chain_gradients(np.stack(slopes, axis=-2))
 
-    def _touched(self, cell: Index) -> NDArray[np.int32]:
+    def _find_functions(self, cell: Index) -> NDArray[np.int32]:
         """(…, 4^d): the numbers of the functions of a cell (…, d), alike beside the first."""
         corner = np.indices((4,) * len(self.cells)).reshape(len(self.cells), -1)
         beside = np.ravel_multi_index(tuple(corner), self.counts).astype(np.int32)
         first = np.ravel_multi_index(tuple(np.moveaxis(cell, -1, 0)), self.counts)
         return first.astype(np.int32)[..., None] + beside
 
-    def _spread(self, cell: Index, entries: Array) -> Array:
+    def _expand_entries(self, cell: Index, entries: Array) -> Array:
         """(…, l): the entries (…, 4^d) in their places among all functions."""
         full = np.zeros((*entries.shape[:-1], int(np.prod(self.counts))))
         starts = np.arange(0, full.size, full.shape[-1]).reshape(*entries.shape[:-1], 1)
-        np.put(full, starts + self._touched(cell), entries)
+        np.put(full, starts + self._find_functions(cell), entries)
         return full
 
-    def _sparse(self, cell: Index, entries: Array) -> csr_array:
+    def _build_sparse(self, cell: Index, entries: Array) -> csr_array:
         """(p, l): the entries (p, 4^d) in their places, in compressed rows."""
         starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
         shape = (len(entries), int(np.prod(self.counts)))
-        return csr_array((entries.ravel(), self._touched(cell).ravel(), starts), shape=shape)
+        return csr_array((entries.ravel(), self._find_functions(cell).ravel(), starts), shape=shape)
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,7 +179,7 @@ class FreeForm(WarpFamily[FreeFormBasis]):
         require_not_negative(self.padding, "padding", "FreeForm")
         box = make_principal_box(frames, self.padding)
         return FreeFormBasis(
-            self._cells(frames.points.shape[-1]),
+            self._count_cells(frames.points.shape[-1]),
             self.energy,
             box.middle,
             box.axes,
@@ -187,7 +189,7 @@ class FreeForm(WarpFamily[FreeFormBasis]):
             self.smoothing * frames.mass,
         )
 
-    def _cells(self, dim: int) -> Cells:
+    def _count_cells(self, dim: int) -> Cells:
         counts = check_points_per_axis(self.points_per_axis, dim, "FreeForm")
         if min(counts) < 4:
             raise ValueError(
@@ -197,7 +199,7 @@ class FreeForm(WarpFamily[FreeFormBasis]):
         return tuple(count - 3 for count in counts)
 
 
-def _tensor(factors: list[Array]) -> Array:
+def _multiply_tensors(factors: list[Array]) -> Array:
     """(…, p, Π K): the products of one entry of each factor (…, p, K), the last axis fastest.
 
     From the last to the first, so that the inner loops are long.

@@ -52,47 +52,53 @@ class NewtonInverse:
         is_finite = ~np.isnan(goal).any(axis=1)
         start = np.full(goal.shape, np.nan)
         if is_finite.any():
-            start[is_finite] = _affine_start(self.warp, goal[is_finite])
-        solution = self.near(goal, start)
+            start[is_finite] = _find_affine_start(self.warp, goal[is_finite])
+        solution = self.find_near(goal, start)
         failed = is_finite & np.isnan(solution).any(axis=1)
         if failed.any():
-            solution[failed] = self.near(goal[failed], _spline_start(self.warp, goal[failed]))
+            solution[failed] = self.find_near(
+                goal[failed], _find_spline_start(self.warp, goal[failed])
+            )
         return solution
 
-    def near(self, targets: ArrayLike, start: ArrayLike) -> Array:
+    def find_near(self, targets: ArrayLike, start: ArrayLike) -> Array:
         """(p, d): points whose images are ``targets``, sought from ``start``; NaN where that is."""
         goal = np.asarray(targets, dtype=np.float64)
         solution = np.array(start, dtype=np.float64)
-        known = ~np.isnan(goal + solution).any(axis=1)
-        if known.any():
-            solution[known] = self._solve_system(goal[known], solution[known])
-        solution[~known] = np.nan
+        is_finite = ~np.isnan(goal + solution).any(axis=1)
+        if is_finite.any():
+            solution[is_finite] = self._solve_system(goal[is_finite], solution[is_finite])
+        solution[~is_finite] = np.nan
         return solution
 
     def _solve_system(self, goal: Array, points: Array) -> Array:
         size = float(np.abs(goal - goal.mean(axis=0)).max()) or 1.0
         residuals = goal - self.warp(points)
         for _ in range(self.max_steps):
-            active = np.flatnonzero(_lengths(residuals) > self.tolerance * size)
+            active = np.flatnonzero(_compute_lengths(residuals) > self.tolerance * size)
             if not len(active):
                 break
-            moved, remaining = self._damped_step(points[active], goal[active], residuals[active])
-            improved = _lengths(remaining) < _lengths(residuals[active])
+            moved, remaining = self._step_with_halving(
+                points[active], goal[active], residuals[active]
+            )
+            improved = _compute_lengths(remaining) < _compute_lengths(residuals[active])
             points[active[improved]] = moved[improved]
             residuals[active[improved]] = remaining[improved]
             if not improved.any():
                 break
         # rounding may stop the descent a little above the tolerance: that is still a solution
-        points[~(_lengths(residuals) <= 1e3 * self.tolerance * size)] = np.nan
+        points[~(_compute_lengths(residuals) <= 1e3 * self.tolerance * size)] = np.nan
         return points
 
-    def _damped_step(self, points: Array, goal: Array, residuals: Array) -> tuple[Array, Array]:
+    def _step_with_halving(
+        self, points: Array, goal: Array, residuals: Array
+    ) -> tuple[Array, Array]:
         """Return every point after one damped Newton step, and its residual goal − warp(point)."""
-        step = _newton_steps(self.warp.jacobian(points), residuals)
+        step = _compute_newton_steps(self.warp.jacobian(points), residuals)
         moved = points + step
         remaining = goal - self.warp(moved)
         for _ in range(self.max_halvings):
-            worse = ~(_lengths(remaining) < _lengths(residuals))
+            worse = ~(_compute_lengths(remaining) < _compute_lengths(residuals))
             if not worse.any():
                 break
             step[worse] *= 0.5
@@ -101,11 +107,11 @@ class NewtonInverse:
         return moved, remaining
 
 
-def _lengths(vectors: Array) -> Array:
+def _compute_lengths(vectors: Array) -> Array:
     return np.asarray(np.linalg.norm(vectors, axis=1))
 
 
-def _newton_steps(jacobians: Array, residuals: Array) -> Array:
+def _compute_newton_steps(jacobians: Array, residuals: Array) -> Array:
     """Return J⁻¹ r of every point; zero where J is singular, so that it counts as not improved."""
     singular = ~(np.abs(np.linalg.det(jacobians)) > np.finfo(np.float64).tiny)
     safe = np.where(singular[:, None, None], np.eye(jacobians.shape[-1]), jacobians)
@@ -113,7 +119,7 @@ def _newton_steps(jacobians: Array, residuals: Array) -> Array:
     return np.asarray(np.where(singular[:, None], 0.0, steps))
 
 
-def _affine_start(warp: Invertible, goal: Array) -> Array:
+def _find_affine_start(warp: Invertible, goal: Array) -> Array:
     """Send the targets through the inverse of the affine map closest to the warp on its shape."""
     samples = sample_domain(warp, goal.shape[1])
     if samples is None:
@@ -139,7 +145,7 @@ def sample_domain(warp: Invertible, dim: int) -> Array | None:
     return np.asarray(centre + scale * lattice)
 
 
-def _spline_start(warp: Invertible, goal: Array) -> Array:
+def _find_spline_start(warp: Invertible, goal: Array) -> Array:
     """Send the targets through the approximate inverse of the warp, if it has one."""
     approximate_inverse = warp.inverse() if hasattr(warp, "inverse") else None
     if approximate_inverse is None or isinstance(approximate_inverse, NewtonInverse):

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from defgpa._arrays import Array
-from defgpa.warps.distances import TINY, squared_distances
+from defgpa.warps.distances import TINY, compute_squared_distances
 from defgpa.warps.parameters import require_degree, require_number, require_positive
 
 
@@ -58,7 +58,7 @@ class DistanceQuantile:
         rows, columns = np.triu_indices(centres.shape[-2], 1)
         if not len(rows):
             return np.ones(centres.shape[:-2])  # a single centre: the shape's own unit
-        squared = squared_distances(centres, centres)[..., rows, columns]
+        squared = compute_squared_distances(centres, centres)[..., rows, columns]
         return np.asarray(self.times * np.quantile(np.sqrt(squared), self.fraction, axis=-1))
 
 

@@ -31,7 +31,7 @@ from typing import Protocol
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from defgpa._arrays import Array, Index, frozen, symmetrised
+from defgpa._arrays import Array, Index, freeze, symmetrise
 from defgpa.warps.parameters import require_number
 
 Cells = tuple[int, ...]
@@ -54,7 +54,10 @@ class BendingEnergy:
         units = np.eye(len(cells), dtype=int)
         for a, b in combinations_with_replacement(range(len(cells)), 2):
             orders = units[a] + units[b]
-            yield 2 * orders, (1.0 if a == b else 2.0) * _mean_product(cells, orders, orders)
+            yield (
+                2 * orders,
+                (1.0 if a == b else 2.0) * _compute_mean_product(cells, orders, orders),
+            )
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class Membrane:
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
         """The variance of each first derivative."""
         for orders in np.eye(len(cells), dtype=int):
-            mean = _mean(cells, orders)
-            yield 2 * orders, _mean_product(cells, orders, orders) - np.outer(mean, mean)
+            mean = _compute_mean(cells, orders)
+            yield 2 * orders, _compute_mean_product(cells, orders, orders) - np.outer(mean, mean)
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,13 @@ class Laplacian:
         )
         units = 2 * np.eye(len(cells), dtype=int)
         for first, second in product(units, units):
-            mean = symmetrised(_mean_product(cells, first, second))
+            mean = symmetrise(_compute_mean_product(cells, first, second))
             yield first + second, (1.0 - self.bending_share) * mean
         for orders, mean in BendingEnergy().terms(cells):
             yield orders, self.bending_share * mean
 
 
-def energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> Array:
+def build_energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> Array:
     """(…, l, l): the energy for cells with sides ``spacing`` (…, d).
 
     A derivative by u = x / h brings 1 / h, and a mean knows no volume.
@@ -110,27 +113,27 @@ def energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> Array:
     return np.asarray(total)
 
 
-def _mean_product(cells: Cells, first: Array, second: Array) -> Array:
+def _compute_mean_product(cells: Cells, first: Array, second: Array) -> Array:
     """(l, l): mean over the lattice of ∂^first f_i · ∂^second f_j."""
     axes = zip(cells, first, second, strict=True)
-    return _kronecker([products(c, int(p), int(q)) / c for c, p, q in axes])
+    return _multiply_kronecker([integrate_products(c, int(p), int(q)) / c for c, p, q in axes])
 
 
-def _mean(cells: Cells, orders: Array) -> Array:
+def _compute_mean(cells: Cells, orders: Array) -> Array:
     """(l,): mean over the lattice of ∂^orders f_i."""
     axes = zip(cells, orders, strict=True)
-    return _kronecker([integrals(c, int(q)) / c for c, q in axes])
+    return _multiply_kronecker([integrate_splines(c, int(q)) / c for c, q in axes])
 
 
-def _kronecker(factors: list[Array]) -> Array:
+def _multiply_kronecker(factors: list[Array]) -> Array:
     return reduce(lambda left, right: np.asarray(np.kron(left, right)), factors)
 
 
 @cache
-def lattice_points(cells: int) -> Array:
+def make_lattice_points(cells: int) -> Array:
     """(K,): ξ, where the weights of the functions sit on the axis."""
-    knots = _knots(cells)
-    return frozen((knots[1:-3] + knots[2:-2] + knots[3:-1]) / 3.0)
+    knots = _make_knots(cells)
+    return freeze((knots[1:-3] + knots[2:-2] + knots[3:-1]) / 3.0)
 
 
 def find_cells(u: Array, cells: int) -> Index:
@@ -139,19 +142,19 @@ def find_cells(u: Array, cells: int) -> Index:
     return np.minimum(inside.astype(np.intp), cells - 1)
 
 
-def local_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
+def evaluate_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
     """(…, 4): values (order 0) or slopes (order 1) at u (…) of the functions on its cell."""
     inside = np.clip(u, 0.0, cells)
-    found = _combined(inside - cell, _pieces(cells), order, cell)
+    values = _evaluate_pieces(inside - cell, _make_pieces(cells), order, cell)
     beyond = u != inside
     if order == 0 and beyond.any():
-        slopes = local_splines(u[beyond], cell[beyond], cells, 1)
-        found[beyond] += (u - inside)[beyond, None] * slopes
-    return found
+        slopes = evaluate_splines(u[beyond], cell[beyond], cells, 1)
+        values[beyond] += (u - inside)[beyond, None] * slopes
+    return values
 
 
 @cache
-def products(cells: int, first: int, second: int) -> Array:
+def integrate_products(cells: int, first: int, second: int) -> Array:
     """(K, K): ∫ b_i^(first) b_j^(second) du over the axis, exactly.
 
     Products of the pieces are of degree 6 at most: four Gauss nodes a cell.
@@ -161,43 +164,46 @@ def products(cells: int, first: int, second: int) -> Array:
     for j in range(cells):
         cell = np.full(len(nodes), j)
         left, right = (
-            _combined(0.5 * (nodes + 1.0), _pieces(cells), order, cell) for order in (first, second)
+            _evaluate_pieces(0.5 * (nodes + 1.0), _make_pieces(cells), order, cell)
+            for order in (first, second)
         )
         total[j : j + 4, j : j + 4] += (left.T * (0.5 * weights)) @ right
-    return frozen(total)
+    return freeze(total)
 
 
 @cache
-def integrals(cells: int, order: int) -> Array:
+def integrate_splines(cells: int, order: int) -> Array:
     """(K,): ∫ b_i^(order) du over the axis."""
-    return frozen(products(cells, order, 0).sum(axis=1))  # the functions themselves sum to one
+    return freeze(
+        integrate_products(cells, order, 0).sum(axis=1)
+    )  # the functions themselves sum to one
 
 
-def _knots(cells: int) -> Array:
+def _make_knots(cells: int) -> Array:
     return np.concatenate([[0.0] * 3, np.arange(cells + 1.0), [float(cells)] * 3])
 
 
 @cache
-def _pieces(cells: int) -> Array:
+def _make_pieces(cells: int) -> Array:
     """(c, 4, 4): on each cell, the coefficients of 1, t, t², t³ (rows) of its four functions."""
     from scipy.interpolate import BSpline  # slow to load, and needed by lattices alone
 
-    functions, starts = BSpline(_knots(cells), np.eye(cells + 3), 3), np.arange(float(cells))
+    functions, starts = BSpline(_make_knots(cells), np.eye(cells + 3), 3), np.arange(float(cells))
     taylor = np.stack([functions(starts, nu=k) / factorial(k) for k in range(4)], axis=1)
-    return frozen(np.stack([taylor[j, :, j : j + 4] for j in range(cells)]))
+    return freeze(np.stack([taylor[j, :, j : j + 4] for j in range(cells)]))
 
 
-def _combined(t: Array, pieces: Array, order: int, cell: Index) -> Array:
+def _evaluate_pieces(t: Array, pieces: Array, order: int, cell: Index) -> Array:
     """(…, 4): derivatives at t (…) of the functions of each cell, by Horner's rule.
 
     Function by function: long loops over points are far faster than short ones over functions.
     """
     factors = {0: (1.0, 1.0, 1.0, 1.0), 1: (1.0, 2.0, 3.0), 2: (2.0, 6.0)}[order]
-    found = np.empty((*t.shape, 4))
+    values = np.empty((*t.shape, 4))
     for function in range(4):
         value: Array | float = 0.0
         for power in reversed(range(len(factors))):
             coefficients = factors[power] * pieces[:, power + order, function]
             value = value * t + coefficients[cell]
-        found[..., function] = value
-    return found
+        values[..., function] = value
+    return values

@@ -12,10 +12,10 @@ import numpy as np
 def get_parameters(model: Any, deep: bool = True) -> dict[str, Any]:
     """Return the parameters of a dataclass by name; with ``deep`` also ``kernel__width``."""
     values = {field.name: getattr(model, field.name) for field in _get_fields(model)}
-    return {**values, **dict(_get_nested(values))} if deep else values
+    return {**values, **dict(_get_inner_parameters(values))} if deep else values
 
 
-def _get_nested(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _get_inner_parameters(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the parameters of the values that have some, as ``kernel__width``."""
     for name, value in values.items():
         for key, nested in get_parameters(value).items():

@@ -43,12 +43,12 @@ class PolynomialBasis(BoxedBasis):
 
     def columns(self, points: Array) -> Array:
         """(…, p, q): highest degree first, the affine ones last."""
-        return polynomials(self.box.to_local(points), self.degree)
+        return evaluate_polynomials(self.box.to_local(points), self.degree)
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, q): the derivatives of the columns by each coordinate of the points."""
         return self.box.chain_gradients(
-            polynomial_gradients(self.box.to_local(points), self.degree)
+            evaluate_polynomial_gradients(self.box.to_local(points), self.degree)
         )
 
     @cached_property
@@ -56,7 +56,9 @@ class PolynomialBasis(BoxedBasis):
         """(…, q, q): the mean bending over the box, in the shape's own units."""
         stretch = (self.scale[..., None] / self.box.half) ** 2  # (∂u/∂x̂)²
         total: Array | float = 0.0
-        for (a, b), term in _second_derivative_means(stretch.shape[-1], self.degree).items():
+        for (a, b), term in _compute_second_derivative_means(
+            stretch.shape[-1], self.degree
+        ).items():
             total = total + (stretch[..., a] * stretch[..., b])[..., None, None] * term
         return np.asarray(total)
 
@@ -112,7 +114,7 @@ class Polynomial(WarpFamily[PolynomialBasis]):
 
 
 @cache
-def _second_derivative_means(dim: int, degree: int) -> dict[tuple[int, int], Array]:
+def _compute_second_derivative_means(dim: int, degree: int) -> dict[tuple[int, int], Array]:
     """For axes a ≤ b the (q, q) mean over [−1, 1]^d of ∂_ab q_e ∂_ab q_f; twice it where a < b.
 
     The products are of degree 2 (degree − 2) at most, so ``degree`` Gauss nodes are exact.
@@ -123,13 +125,13 @@ def _second_derivative_means(dim: int, degree: int) -> dict[tuple[int, int], Arr
     means = {}
     for a, b in combinations_with_replacement(range(dim), 2):
         orders = np.eye(dim, dtype=int)[a] + np.eye(dim, dtype=int)[b]
-        second = polynomials(nodes, degree, orders.tolist())
+        second = evaluate_polynomials(nodes, degree, orders.tolist())
         means[a, b] = (1.0 if a == b else 2.0) * (second.T * weights) @ second
     return means
 
 
 @cache
-def exponents(dim: int, degree: int) -> Index:
+def make_exponents(dim: int, degree: int) -> Index:
     """(q, d): all e with total degree at most ``degree``, the constant last, the affine before.
 
     Highest degree first, so that the last d + 1 are the affine ones in the order [u 1].
@@ -139,24 +141,24 @@ def exponents(dim: int, degree: int) -> Index:
     return np.array(ordered, dtype=np.intp).reshape(len(ordered), dim)
 
 
-def polynomials(u: Array, degree: int, orders: Sequence[int] | None = None) -> Array:
+def evaluate_polynomials(u: Array, degree: int, orders: Sequence[int] | None = None) -> Array:
     """(…, p, q): q_e of points (…, p, d), differentiated ``orders`` times by each coordinate."""
     dim = u.shape[-1]
     columns: Array | float = 1.0
     for axis, order in enumerate(orders or (0,) * dim):
-        table = legvander(u[..., axis], degree) @ _derivative(degree, order)
-        columns = columns * table[..., exponents(dim, degree)[:, axis]]
+        table = legvander(u[..., axis], degree) @ _compute_derivative(degree, order)
+        columns = columns * table[..., make_exponents(dim, degree)[:, axis]]
     return np.asarray(columns)
 
 
-def polynomial_gradients(u: Array, degree: int) -> Array:
+def evaluate_polynomial_gradients(u: Array, degree: int) -> Array:
     """(…, p, d, q): the derivative of each q_e by each coordinate of points (…, p, d)."""
     units = np.eye(u.shape[-1], dtype=int).tolist()
-    return np.stack([polynomials(u, degree, unit) for unit in units], axis=-2)
+    return np.stack([evaluate_polynomials(u, degree, unit) for unit in units], axis=-2)
 
 
 @cache
-def _derivative(degree: int, order: int) -> Array:
+def _compute_derivative(degree: int, order: int) -> Array:
     """(degree + 1, degree + 1): column k holds the Legendre coefficients of P_k^(order)."""
     matrix = np.zeros((degree + 1, degree + 1))
     for k, unit in enumerate(np.eye(degree + 1)):

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from defgpa._arrays import Array, Mask, inverse_root
-from defgpa.frames import Frames, frames_of
+from defgpa._arrays import Array, Mask, compute_inverse_root
+from defgpa.frames import Frames, make_frame
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.box import make_principal_box
 from defgpa.warps.control_points import (
@@ -40,10 +40,14 @@ from defgpa.warps.control_points import (
     make_control_points,
     make_principal_grid,
 )
-from defgpa.warps.distances import squared_distances
+from defgpa.warps.distances import compute_squared_distances
 from defgpa.warps.kernels import DistanceQuantile, Gaussian, Kernel
 from defgpa.warps.parameters import require_degree, require_not_negative
-from defgpa.warps.polynomial import exponents, polynomial_gradients, polynomials
+from defgpa.warps.polynomial import (
+    evaluate_polynomial_gradients,
+    evaluate_polynomials,
+    make_exponents,
+)
 from defgpa.warps.thin_plate import compute_mixing, find_complement
 from defgpa.warps.warp import Warp
 
@@ -77,7 +81,7 @@ class NativeNorm:
     def mixing(self, kernel: Array, border: Array) -> Array:
         """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
         # a wide smooth kernel leaves directions that are nothing but rounding
-        root = partial(inverse_root, negligible=1e-12)
+        root = partial(compute_inverse_root, negligible=1e-12)
         few = border.shape[-2] <= _MANY_CENTRES
         return compute_mixing(
             kernel, find_complement(border), root if few else _compute_low_rank_root
@@ -132,33 +136,42 @@ class RadialFunctions(FactoredBasis):
         """(…, p, k + q): [Φ, q_e(x̂)]."""
         x = normalize_points(points, self.centre, self.scale)
         return np.concatenate(
-            [self.kernel.values(self._squared(x)), free_columns(x, self.degree)], axis=-1
+            [
+                self.kernel.values(self._compute_squared_ratios(x)),
+                make_free_columns(x, self.degree),
+            ],
+            axis=-1,
         )
 
     def column_gradients(self, points: Array) -> Array:
         """(…, p, d, k + q): ∇φ = (dφ/ds) · 2 (x − c) / width²."""
         x = normalize_points(points, self.centre, self.scale)
-        slopes = self.kernel.slopes(self._squared(x)) * (2.0 / self.width**2)[..., None, None]
+        slopes = (
+            self.kernel.slopes(self._compute_squared_ratios(x))
+            * (2.0 / self.width**2)[..., None, None]
+        )
         offset = x[..., :, None, :] - self.controls[..., None, :, :]
         radial = np.swapaxes(slopes[..., None] * offset, -1, -2)
-        free = free_column_gradients(x, self.degree)
+        free = make_free_column_gradients(x, self.degree)
         return np.concatenate([radial, free], axis=-1) / self.scale[..., None, None, None]
 
     def penalty(self) -> Array:
         """(…, l, l): τ p on the charged coordinates, nothing on the polynomials."""
         k, d = self.controls.shape[-2:]
-        q = _n_polynomials(d, self.degree)
+        q = _count_polynomials(d, self.degree)
         if self.mixing is not None:
             size = self.mixing.shape[-1]
             return self.stiffness[..., None, None] * np.diag(np.arange(size) < size - q)
         charged = np.zeros((*self.scale.shape, k + q, k + q))
-        charged[..., :k, :k] = self.charge.matrix(self.kernel.values(self._squared(self.controls)))
+        charged[..., :k, :k] = self.charge.matrix(
+            self.kernel.values(self._compute_squared_ratios(self.controls))
+        )
         return self.stiffness[..., None, None] * charged
 
     def invert(self, warp: Warp) -> Warp:
         """An approximate inverse: the spline that takes the images of a grid in the box back."""
         # the shape reaches beyond a grid of 5 × 5 centres by a quarter of its sides
-        return make_principal_box(frames_of(self.control_points), padding=0.25)[
+        return make_principal_box(make_frame(self.control_points), padding=0.25)[
             0
         ].approximate_inverse(warp)
 
@@ -166,9 +179,9 @@ class RadialFunctions(FactoredBasis):
         """These functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
-    def _squared(self, x: Array) -> Array:
+    def _compute_squared_ratios(self, x: Array) -> Array:
         """(…, p, k): s = (r / width)²."""
-        return squared_distances(x, self.controls) / (self.width**2)[..., None, None]
+        return compute_squared_distances(x, self.controls) / (self.width**2)[..., None, None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,12 +225,15 @@ class RadialBasis(WarpFamily[RadialFunctions]):
     def bases(self, frames: Frames) -> RadialFunctions:
         """The bases of n shapes, stacked."""
         self._check()
-        local = self._controls(frames)
-        seen = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
-        width = _find_widths(self.kernel, local, seen)
-        squared = squared_distances(local, local) / (width**2)[:, None, None]
-        kernel, border = self.kernel.values(squared), free_columns(local, self.polynomial_degree)
-        mixing = self._mixing(kernel, border, seen)
+        local = self._place_controls(frames)
+        visible = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
+        width = _find_widths(self.kernel, local, visible)
+        squared = compute_squared_distances(local, local) / (width**2)[:, None, None]
+        kernel, border = (
+            self.kernel.values(squared),
+            make_free_columns(local, self.polynomial_degree),
+        )
+        mixing = self._compute_mixing(kernel, border, visible)
         return RadialFunctions(
             kernel=self.kernel,
             degree=self.polynomial_degree,
@@ -234,17 +250,17 @@ class RadialBasis(WarpFamily[RadialFunctions]):
     def _at_landmarks(self) -> bool:
         return isinstance(self.control_points, str)
 
-    def _mixing(self, kernel: Array, border: Array, seen: Mask) -> Array | None:
+    def _compute_mixing(self, kernel: Array, border: Array, visible: Mask) -> Array | None:
         """The mixing of the penalty, nothing of it on a centre that is not seen."""
-        if seen.all():
+        if visible.all():
             return self.penalty.mixing(kernel, border)
-        present, q = seen.astype(np.float64), border.shape[-1]
+        present, q = visible.astype(np.float64), border.shape[-1]
         pairs = present[:, :, None] * present[:, None, :]
         mixing = self.penalty.mixing(kernel * pairs, border * present[..., None])
-        whole = np.concatenate([present, np.ones((len(present), q))], axis=-1)[..., None]
-        return whole * (np.eye(whole.shape[-2]) if mixing is None else mixing)
+        mask = np.concatenate([present, np.ones((len(present), q))], axis=-1)[..., None]
+        return mask * (np.eye(mask.shape[-2]) if mixing is None else mixing)
 
-    def _controls(self, frames: Frames) -> Array:
+    def _place_controls(self, frames: Frames) -> Array:
         """(n, k, d): the centres in own units; a landmark that is not seen keeps its place."""
         d = frames.points.shape[-1]
         if self.control_points is None:
@@ -255,12 +271,14 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         else:
             points = make_control_points(self.control_points, frames, "RadialBasis")
             controls = normalize_points(points, frames.centre, frames.size)
-        least = int(frames.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
-        needed = _n_polynomials(d, self.polynomial_degree)
-        if least < needed:
+        n_centres = (
+            int(frames.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
+        )
+        n_polynomials = _count_polynomials(d, self.polynomial_degree)
+        if n_centres < n_polynomials:
             raise ValueError(
                 f"RadialBasis with polynomials of degree {self.polynomial_degree} in {d}-D needs "
-                f"at least {needed} centres. Got {least} instead."
+                f"at least {n_polynomials} centres. Got {n_centres} instead."
             )
         return controls
 
@@ -302,34 +320,34 @@ def landmark_kernel(quantile: float = 0.2, smoothing: float = 1e-3) -> RadialBas
     return RadialBasis(Gaussian(width), control_points="landmarks", smoothing=smoothing)
 
 
-def free_columns(x: Array, degree: int | None) -> Array:
+def make_free_columns(x: Array, degree: int | None) -> Array:
     """(…, p, q): the polynomials of points in own units; none of them for degree None."""
     if degree is None:
         return np.empty((*x.shape[:-1], 0))
-    return polynomials(x, degree)
+    return evaluate_polynomials(x, degree)
 
 
-def free_column_gradients(x: Array, degree: int | None) -> Array:
+def make_free_column_gradients(x: Array, degree: int | None) -> Array:
     """(…, p, d, q): the derivatives of the polynomials by each coordinate in own units."""
     if degree is None:
         return np.empty((*x.shape, 0))
-    return polynomial_gradients(x, degree)
+    return evaluate_polynomial_gradients(x, degree)
 
 
-def _n_polynomials(dim: int, degree: int | None) -> int:
-    return 0 if degree is None else len(exponents(dim, degree))
+def _count_polynomials(dim: int, degree: int | None) -> int:
+    return 0 if degree is None else len(make_exponents(dim, degree))
 
 
-def _find_widths(kernel: Kernel, centres: Array, seen: Mask) -> Array:
+def _find_widths(kernel: Kernel, centres: Array, visible: Mask) -> Array:
     """(n,): the widths for the centres (n, k, d) that are seen, of which there may be fewer."""
-    if seen.all():
+    if visible.all():
         return kernel.widths(centres)
-    counts = seen.sum(axis=1)
+    counts = visible.sum(axis=1)
     widths = np.empty(len(centres))
     for count in np.unique(counts):
         alike = counts == count
-        own = centres[alike][seen[alike]].reshape(-1, count, centres.shape[-1])
-        widths[alike] = kernel.widths(own)
+        visible_centres = centres[alike][visible[alike]].reshape(-1, count, centres.shape[-1])
+        widths[alike] = kernel.widths(visible_centres)
     return widths
 
 
@@ -339,15 +357,15 @@ def _compute_low_rank_root(energy: Array) -> Array:
     The kernels of many centres are nearly combinations of a few: after r of them, chosen
     greedily, nothing is left of the others, and r functions are enough.
     """
-    roots = [_compute_pivoted_root(own) for own in energy.reshape(-1, *energy.shape[-2:])]
-    rank = max(own.shape[-1] for own in roots)
+    roots = [_find_root_of_pivots(matrix) for matrix in energy.reshape(-1, *energy.shape[-2:])]
+    rank = max(root.shape[-1] for root in roots)
     stacked = np.zeros((len(roots), energy.shape[-1], rank))
-    for own, root in zip(roots, stacked, strict=True):
-        root[:, : own.shape[-1]] = own
+    for root, padded in zip(roots, stacked, strict=True):
+        padded[:, : root.shape[-1]] = root
     return stacked.reshape(*energy.shape[:-1], rank)
 
 
-def _compute_pivoted_root(energy: Array) -> Array:
+def _find_root_of_pivots(energy: Array) -> Array:
     """(k, r): L⁻ᵀ of the r pivots, in their places; they leave 1e-13 of the largest kernel."""
     largest = float(np.diagonal(energy).max())
     factor, pivots, rank, _ = dpstrf(energy, tol=1e-13 * largest, lower=1)

@@ -33,19 +33,27 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import Array, Index, blocks, frozen, inverse_of_lower, inverse_root, symmetrised
-from defgpa.frames import Frames, frames_of
-from defgpa.warps.affine import affine_column_gradients, affine_columns
+from defgpa._arrays import (
+    Array,
+    Index,
+    compute_inverse_root,
+    freeze,
+    invert_lower,
+    split_range,
+    symmetrise,
+)
+from defgpa.frames import Frames, make_frame
+from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.control_points import (
     Grid,
     PointsPerAxis,
     check_points_per_axis,
-    grid_indices,
     make_control_points,
+    make_grid_indices,
     make_principal_grid,
 )
-from defgpa.warps.distances import BLOCK_BYTES, TINY, make_wider_array, squared_distances
+from defgpa.warps.distances import BLOCK_BYTES, TINY, compute_squared_distances, make_wider_array
 from defgpa.warps.parameters import require_not_negative
 from defgpa.warps.warp import Warp
 
@@ -82,17 +90,17 @@ class ThinPlateBasis(FactoredBasis):
     def columns(self, points: Array) -> Array:
         """(…, p, k + d + 1): [Φ x̂ 1]."""
         if self.grid is not None:
-            return self._columns_on_grid(self.grid, points)
+            return self._compute_columns_on_grid(self.grid, points)
         local = normalize_points(points, self.centre, self.scale)
         k, d = self.controls.shape[-2:]
-        squared = squared_distances(local, self.controls)
+        squared = compute_squared_distances(local, self.controls)
         columns = make_wider_array(squared, k + d + 1)
-        thin_plate_kernel(squared, d, out=columns[..., :k])
+        compute_thin_plate_kernel(squared, d, out=columns[..., :k])
         columns[..., k:-1] = local
         columns[..., -1] = 1.0
         return columns
 
-    def _columns_on_grid(self, grid: Grid, points: Array) -> Array:
+    def _compute_columns_on_grid(self, grid: Grid, points: Array) -> Array:
         """[Φ x̂ 1], the points of a shape side by side in memory; a few shapes at a time."""
         *lead, p, d = points.shape
         k = self.controls.shape[-2]
@@ -101,10 +109,10 @@ class ThinPlateBasis(FactoredBasis):
         np.subtract(points.mT, self.centre[..., None], out=local)
         local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
-        for part in blocks(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
-            kernel = columns[part][..., :k, :]
-            grid[part].fill_squared_distances(local[part], out=kernel)
-            thin_plate_kernel(kernel, d)
+        for block in split_range(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
+            kernel = columns[block][..., :k, :]
+            grid[block].fill_squared_distances(local[block], out=kernel)
+            compute_thin_plate_kernel(kernel, d)
         return columns.mT
 
     def deflate(self) -> DeflatedSplines | None:
@@ -124,18 +132,18 @@ class ThinPlateBasis(FactoredBasis):
         """(…, p, d, k + d + 1): the derivatives of [Φ x̂ 1] by x."""
         local = normalize_points(points, self.centre, self.scale)
         d = local.shape[-1]
-        slope = thin_plate_slope(squared_distances(local, self.controls), d)
+        slope = compute_thin_plate_slope(compute_squared_distances(local, self.controls), d)
         offset = local[..., :, None, :] - self.controls[..., None, :, :]
         bent = np.swapaxes(slope[..., None] * offset, -1, -2) / self.scale[..., None, None, None]
-        return np.concatenate([bent, affine_column_gradients(local, self.scale)], axis=-1)
+        return np.concatenate([bent, make_affine_column_gradients(local, self.scale)], axis=-1)
 
     def penalty(self) -> Array:
         """(…, l, l): 8π τ p on the bending coordinates, nothing on the affine ones."""
         k, d = self.controls.shape[-2:]
         if self.ridge is None:
             sign = BENDING_SIGN[d]
-            return (sign * self.stiffness)[..., None, None] * _bordered_kernel(self.controls)
-        return self.stiffness[..., None, None] * _bending_mask(k, k - d - 1)
+            return (sign * self.stiffness)[..., None, None] * _build_kernel_system(self.controls)
+        return self.stiffness[..., None, None] * _make_bending_mask(k, k - d - 1)
 
     def unmix(self) -> ThinPlateBasis:
         """These splines by the coefficients of their columns [Φ x̂ 1]."""
@@ -147,9 +155,9 @@ class ThinPlateBasis(FactoredBasis):
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
         some = super().__getitem__(shape)
-        known = vars(self).get("mixing")
-        if known is not None:  # is not computed again
-            vars(some)["mixing"] = known[shape]
+        mixing = vars(self).get("mixing")
+        if mixing is not None:  # is not computed again
+            vars(some)["mixing"] = mixing[shape]
         return some
 
 
@@ -185,7 +193,7 @@ class DeflatedSplines(FactoredBasis):
         grid, ridge = self.splines.grid, self.splines.ridge
         assert grid is not None
         assert ridge is not None
-        bending = self.deflation.restrict(_grid_kernel(grid, ridge))
+        bending = self.deflation.restrict(_compute_grid_kernel(grid, ridge))
         k, bent = np.prod(grid.counts), bending.shape[-1]
         penalty = np.zeros((*bending.shape[:-2], k, k))
         penalty[..., :bent, :bent] = bending
@@ -237,10 +245,6 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
     theta: float | None = None
     ridge: float = 0.0
 
-    def smoothed(self, smoothing: float) -> ThinPlateSpline:
-        """These splines with another relative smoothing."""
-        return replace(self, smoothing=smoothing, theta=None)
-
     def bases(self, frames: Frames) -> ThinPlateBasis:
         """The bases of n shapes, stacked."""
         self._check()
@@ -258,11 +262,11 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
             frames.centre,
             frames.size,
             self.ridge,
-            stiffness=8.0 * np.pi * self._relative_smoothing(frames) * frames.mass,
+            stiffness=8.0 * np.pi * self._compute_relative_smoothing(frames) * frames.mass,
             grid=grid,
         )
 
-    def _relative_smoothing(self, frames: Frames) -> Array:
+    def _compute_relative_smoothing(self, frames: Frames) -> Array:
         """τ of each shape: as given, or θ / L^(4−d)."""
         if self.theta is not None:
             return self.theta / frames.size ** (4 - frames.points.shape[-1])
@@ -285,11 +289,11 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
 
     Solves [[K, C̃], [C̃ᵀ, 0]] [w; A] = [targets; 0] in the sources' own units.
     """
-    frame = frames_of(sources)
+    frame = make_frame(sources)
     k, d = sources.shape
     local = (sources - frame.centre[0]) / frame.size[0]
-    system = _bordered_kernel(local)
-    system[:k, k:] = affine_columns(local)
+    system = _build_kernel_system(local)
+    system[:k, k:] = make_affine_columns(local)
     system[k:, :k] = system[:k, k:].T
     weights = _solve_system(system, np.vstack([targets, np.zeros((d + 1, d))]))
     basis = ThinPlateBasis(
@@ -299,16 +303,18 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
 
 
 @lru_cache(maxsize=8)
-def _bending_mask(size: int, bending: int) -> Array:
+def _make_bending_mask(size: int, bending: int) -> Array:
     """(l, l): one on the diagonal of the bending coordinates, zero on that of the affine ones."""
-    return frozen(np.diag(np.arange(size) < bending).astype(np.float64))
+    return freeze(np.diag(np.arange(size) < bending).astype(np.float64))
 
 
-def _bordered_kernel(controls: Array) -> Array:
+def _build_kernel_system(controls: Array) -> Array:
     """(…, k + d + 1, k + d + 1): K, and zero for the affine part."""
     *lead, k, d = controls.shape
     bordered = np.zeros((*lead, k + d + 1, k + d + 1))
-    bordered[..., :k, :k] = thin_plate_kernel(squared_distances(controls, controls), d)
+    bordered[..., :k, :k] = compute_thin_plate_kernel(
+        compute_squared_distances(controls, controls), d
+    )
     return bordered
 
 
@@ -335,7 +341,7 @@ def _check_spread(controls: Array) -> None:
         )
 
 
-def thin_plate_kernel(squared: Array, dim: int, out: Array | None = None) -> Array:
+def compute_thin_plate_kernel(squared: Array, dim: int, out: Array | None = None) -> Array:
     """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
     target = squared if out is None else out
     if dim == 2:
@@ -344,7 +350,7 @@ def thin_plate_kernel(squared: Array, dim: int, out: Array | None = None) -> Arr
     return np.sqrt(squared, out=target)
 
 
-def thin_plate_slope(squared: Array, dim: int) -> Array:
+def compute_thin_plate_slope(squared: Array, dim: int) -> Array:
     """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
     if dim == 2:
         # at r = 0 the gradient itself is 0: any finite slope will do
@@ -361,9 +367,11 @@ def compute_spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
     ``controls`` (…, k, d) are the control points of each shape.
     """
     k, d = controls.shape[-2:]
-    kernel = _signed_kernel(squared_distances(controls, controls), d)
+    kernel = _compute_positive_kernel(compute_squared_distances(controls, controls), d)
     kernel[..., np.arange(k), np.arange(k)] = ridge
-    return compute_mixing(kernel, find_complement(affine_columns(controls)), _compute_inverse_root)
+    return compute_mixing(
+        kernel, find_complement(make_affine_columns(controls)), _compute_inverse_root
+    )
 
 
 def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
@@ -371,13 +379,13 @@ def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
     if np.prod(grid.counts) > MANY_CONTROLS:
         return compute_spline_mixing(grid.points, ridge)
     return compute_mixing(
-        _grid_kernel(grid, ridge), _grid_complement(grid.counts), _compute_inverse_root
+        _compute_grid_kernel(grid, ridge), _make_grid_complement(grid.counts), _compute_inverse_root
     )
 
 
-def _signed_kernel(squared: Array, dim: int) -> Array:
+def _compute_positive_kernel(squared: Array, dim: int) -> Array:
     """± φ, whose matrix is positive on the weights of a spline."""
-    kernel = thin_plate_kernel(squared, dim)
+    kernel = compute_thin_plate_kernel(squared, dim)
     kernel *= BENDING_SIGN[dim]
     return kernel
 
@@ -407,7 +415,7 @@ class Complement:
     def restrict(self, kernel: Array) -> Array:
         """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
         q = self.inner.shape[-1]
-        return symmetrised(self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :])
+        return symmetrise(self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :])
 
 
 def find_complement(functions: Array) -> Complement:
@@ -444,14 +452,14 @@ def _compute_inverse_root(energy: Array) -> Array:
     try:
         lower: Array = np.linalg.cholesky(energy)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
-        return inverse_root(energy, energy.shape[-1] * float(np.finfo(np.float64).eps))
-    return inverse_of_lower(lower).mT
+        return compute_inverse_root(energy, energy.shape[-1] * float(np.finfo(np.float64).eps))
+    return invert_lower(lower).mT
 
 
 @lru_cache(maxsize=8)
-def _grid_complement(counts: tuple[int, ...]) -> Complement:
+def _make_grid_complement(counts: tuple[int, ...]) -> Complement:
     """N of every grid of so many points per axis."""
-    return find_complement(affine_columns(grid_indices(counts).astype(np.float64)))
+    return find_complement(make_affine_columns(make_grid_indices(counts).astype(np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,12 +482,12 @@ class Deflation:
     def matrix(self) -> Array:
         """(k + d + 1, k): N on the kernel columns, identity on the affine ones."""
         affine = len(self.bent) - self.bent.shape[1]
-        return frozen(self.columns(np.eye(len(self.polynomials.mirror) + affine)))
+        return freeze(self.columns(np.eye(len(self.polynomials.mirror) + affine)))
 
     def restrict(self, kernel: Array) -> Array:
         """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
         half = self._low_rows(self.polynomials.reflect(kernel))
-        return symmetrised(self._low_rows(self.polynomials.reflect(half.mT)))
+        return symmetrise(self._low_rows(self.polynomials.reflect(half.mT)))
 
     def _low_rows(self, rows: Array) -> Array:
         """Rows of low order (…, q, j) are combined to those that are no affine functions."""
@@ -490,9 +498,9 @@ class Deflation:
 @lru_cache(maxsize=8)
 def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
     """N of grids of so many points per axis; 1, x and x² in front where the points tell them."""
-    place = grid_indices(counts) / (np.array(counts) - 1.0) - 0.5
-    orders = [own for own in np.ndindex(*np.minimum(counts, 3)) if sum(own) < 3]
-    powers = np.stack([np.prod(place**own, axis=1) for own in sorted(orders, key=sum)], axis=1)
+    place = make_grid_indices(counts) / (np.array(counts) - 1.0) - 0.5
+    orders = [order for order in np.ndindex(*np.minimum(counts, 3)) if sum(order) < 3]
+    powers = np.stack([np.prod(place**order, axis=1) for order in sorted(orders, key=sum)], axis=1)
     polynomials = find_complement(powers)
     basis = np.eye(len(place), len(orders))
     basis -= polynomials.mirror @ (polynomials.inner @ polynomials.mirror[: len(orders)].T)
@@ -500,17 +508,17 @@ def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
     return Deflation(polynomials, np.linalg.svd(affine)[2][len(affine) :].T)
 
 
-def _grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
+def _compute_grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
     """(…, k, k): ± φ(‖c_i − c_j‖), looked up among the distances from the first point."""
-    squared = (grid.step**2) @ (grid_indices(grid.counts).T ** 2).astype(np.float64)
-    kernel = _signed_kernel(squared, len(grid.counts))
+    squared = (grid.step**2) @ (make_grid_indices(grid.counts).T ** 2).astype(np.float64)
+    kernel = _compute_positive_kernel(squared, len(grid.counts))
     kernel[..., 0] = ridge
-    return np.asarray(kernel.take(_grid_offsets(grid.counts), axis=-1))
+    return np.asarray(kernel.take(_find_grid_offsets(grid.counts), axis=-1))
 
 
 @lru_cache(maxsize=8)
-def _grid_offsets(counts: tuple[int, ...]) -> Index:
+def _find_grid_offsets(counts: tuple[int, ...]) -> Index:
     """(k, k): of points i and j of a grid, the one that is as far from the first as they are."""
-    place = grid_indices(counts)
+    place = make_grid_indices(counts)
     steps = np.abs(place[:, None, :] - place[None, :, :])
-    return frozen(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))
+    return freeze(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, blocks, in_blocks
+from defgpa._arrays import Array, Mask, map_blocks, split_range
 from defgpa.errors import ShapeError
 from defgpa.warps.base import Basis, FactoredBasis, SparseBasis
 from defgpa.warps.distances import BLOCK_BYTES
@@ -68,8 +68,8 @@ class Warp:
     def __call__(self, points: ArrayLike) -> Array:
         """Return the images (p, d) of points (p, d); NaN stays NaN."""
         array = self._check_points(points)
-        parts = blocks(len(array), self._block_size)
-        images = in_blocks(lambda part: self._compute_images(array[part]) + self.offset, parts)
+        parts = split_range(len(array), self._block_size)
+        images = map_blocks(lambda part: self._compute_images(array[part]) + self.offset, parts)
         return np.concatenate(images) if images else np.empty(array.shape)
 
     def jacobian(self, points: ArrayLike) -> Array:
@@ -79,8 +79,8 @@ class Warp:
         differences for one that offers only features.
         """
         array = self._check_points(points)
-        parts = blocks(len(array), max(1, self._block_size // array.shape[1]))
-        jacobians = in_blocks(lambda part: self._compute_jacobian(array[part]), parts)
+        parts = split_range(len(array), max(1, self._block_size // array.shape[1]))
+        jacobians = map_blocks(lambda part: self._compute_jacobian(array[part]), parts)
         if not jacobians:
             return np.empty((0, *self.coefficients.shape[1:] * 2))
         return np.concatenate(jacobians)
@@ -140,9 +140,9 @@ class Warp:
         gradients = getattr(basis, "gradients", None)
         if gradients is not None:
             return np.swapaxes(gradients(points) @ self.coefficients, -1, -2)
-        return self.jacobian_by_differences(points)
+        return self.estimate_jacobian(points)
 
-    def jacobian_by_differences(self, points: Array) -> Array:
+    def estimate_jacobian(self, points: Array) -> Array:
         """Return the (p, d, d) Jacobians by central differences of the features."""
         size = float(np.nanmax(np.ptp(points, axis=0), initial=0.0)) or 1.0
         step = float(np.cbrt(np.finfo(np.float64).eps)) * size  # truncation and rounding balance

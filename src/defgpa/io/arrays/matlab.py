@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array, Mask
-from defgpa.errors import FormatError, needed
+from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import (
     arrange_matrix,
     arrange_stack,
@@ -221,7 +221,7 @@ def _read_hdf_variables(path: Path) -> dict[str, Value]:
         f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
         "Or save it in MATLAB with -v7."
     )
-    h5py = needed("h5py", how)
+    h5py = import_extra("h5py", how)
     with translate_errors(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
         return {name: reader.value(file[name], DEEPEST) for name in _list_members(file)}

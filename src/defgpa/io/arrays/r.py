@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.errors import needed
+from defgpa.errors import import_extra
 from defgpa.io.arrays.axes import (
     ORDERS,
     arrange_matrix,
@@ -121,7 +121,7 @@ def _read_content(path: Path) -> Any:
         f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
         "Or write it in R with geomorph's writeland.tps."
     )
-    rdata = needed("rdata", how)
+    rdata = import_extra("rdata", how)
     packed, budget = read_bytes(path), Budget(path)
 
     def limit_size(build: Callable[[Any], Any]) -> Callable[[Any], Any]:

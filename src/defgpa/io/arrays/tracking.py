@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array
-from defgpa.errors import FormatError, needed
+from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import arrange_stack, choose_variable
 from defgpa.io.arrays.matlab import is_hdf5
 from defgpa.io.files import make_format_error, mask_missing, translate_errors
@@ -34,7 +34,7 @@ _OVERHEAD = 200  # bytes that a specimen takes beside its points
 def read_tracking_file(path: Path, options: ReadOptions) -> Document:
     """Read a shape for each individual in each frame; of other HDF5 files, their array."""
     how = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
-    h5py = needed("h5py", how)
+    h5py = import_extra("h5py", how)
     with translate_errors(path, "HDF5 file"), h5py.File(path, "r") as file:
         budget = Budget(path)
         if "instances" in file and "frames" in file:

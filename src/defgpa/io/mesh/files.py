@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from defgpa.errors import FormatError, listed
+from defgpa.errors import FormatError, format_names
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import mask_missing, read_bytes, read_head
 from defgpa.io.format import Document, Format, ReadOptions, make_document, require_3d
@@ -152,7 +152,7 @@ def write_mesh(path: str | os.PathLike[str], mesh: Mesh) -> None:
 
 def _find_kind(path: Path, done: str) -> Kind:
     if path.suffix.lower() not in _KINDS:
-        suffixes = listed(_KINDS)
+        suffixes = format_names(_KINDS)
         raise FormatError(
             f"{path} cannot be {done} as a mesh; its suffix must be one of {suffixes}."
         )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array, Index, Mask, frozen
+from defgpa._arrays import Array, Index, Mask, freeze
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.arrays.axes import parse_triangles
 from defgpa.io.files import make_format_error, read_bytes
@@ -67,8 +67,8 @@ class Mesh:
             str(name): _check_vertex_values(f"The scalar field {name!r}", values, (m,), np.float64)
             for name, values in self.scalars.items()
         }
-        object.__setattr__(self, "vertices", frozen(vertices))
-        object.__setattr__(self, "faces", frozen(_check_faces(self.faces, m)))
+        object.__setattr__(self, "vertices", freeze(vertices))
+        object.__setattr__(self, "faces", freeze(_check_faces(self.faces, m)))
         object.__setattr__(self, "scalars", MappingProxyType(scalars))
         if self.colours is not None:
             width = np.shape(self.colours)[-1:]
@@ -91,7 +91,7 @@ def _check_vertex_values(what: str, values: Any, size: tuple[int, ...], kind: An
     array = np.array(values, dtype=kind)
     if array.shape != size:
         raise ShapeError(f"{what} must have size {size}; got {array.shape}.")
-    return frozen(array)
+    return freeze(array)
 
 
 def _check_faces(faces: Any, m: int) -> Index:

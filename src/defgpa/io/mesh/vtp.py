@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defgpa._arrays import Array
-from defgpa.errors import FormatError, needed
+from defgpa.errors import FormatError, import_extra
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, read_bytes, translate_errors
 from defgpa.io.limits import LZMA_MEMORY, Budget
@@ -281,7 +281,7 @@ def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> b
             f"{path} is compressed with LZ4, which needs lz4: pip install 'defgpa[mesh]'. "
             "Or save it in ParaView with ZLib."
         )
-        return bytes(needed("lz4.block", how).decompress(block, uncompressed_size=size))
+        return bytes(import_extra("lz4.block", how).decompress(block, uncompressed_size=size))
     raise FormatError(
         f"{path} is compressed with {compressor}. Save it in ParaView with ZLib, or without."
     )

@@ -23,7 +23,7 @@ import numpy as np
 from defgpa import errors
 from defgpa._arrays import Array
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError, and_more, listed
+from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.files import decode_text, make_format_error, read_bytes
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import TEXT_COST, VARIABLE, Budget, get_max_file_size
@@ -235,7 +235,7 @@ class Disagreements:
     def sentence(self) -> str:
         """The first of them, and the lines of the others."""
         (_, first), *others = self.found
-        lines = and_more([line for line, _ in others], 20)
+        lines = format_some([line for line, _ in others], 20)
         plural = "s" * (len(others) > 1)
         return f"{first} Likewise line{plural} {lines}." if others else f"{first}"
 
@@ -291,7 +291,10 @@ def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[s
     clean_words = [re.sub(forbidden, "_", word) or "_" for word in words]
     changed = [word for word, clean in zip(words, clean_words, strict=True) if word != clean]
     if changed:
-        warn(f"This format cannot hold the {kind} {listed(changed)} as it is; written with '_'.")
+        warn(
+            f"This format cannot hold the {kind} {format_names(changed)} as it is; written with "
+            "'_'."
+        )
         clean_words = make_unique(clean_words)
     return clean_words
 
@@ -313,4 +316,7 @@ def make_unique(words: Sequence[str]) -> list[str]:
 def warn_of_lost_labels(labels: Sequence[str], format_name: str) -> None:
     """Say that labels of one's own choice are lost in a format that has none."""
     if tuple(labels) != number_labels("", len(labels)):
-        warn(f"A {format_name} file has no landmark labels; {listed(labels, 3)} are not written.")
+        warn(
+            f"A {format_name} file has no landmark labels; {format_names(labels, 3)} are not "
+            "written."
+        )
