@@ -34,7 +34,7 @@ _R = TypeVar("_R")
 
 
 def freeze(array: _A) -> _A:
-    """The same array, no longer writable."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array
 
@@ -60,7 +60,7 @@ _S = TypeVar("_S", bound=Stack)
 
 
 def join_stacks(stacks: Sequence[_S]) -> _S:
-    """Several stacks behind each other as one; what they share is that of the first."""
+    """Join stacks behind each other; what they share is that of the first."""
     first = stacks[0]
     if len(stacks) == 1:
         return first
@@ -74,7 +74,7 @@ def join_stacks(stacks: Sequence[_S]) -> _S:
 
 
 def multiply_thin(wide: Array, tall: Array) -> Array:
-    """A B of two matrices with far more terms to each sum than entries in the result.
+    """Multiply two matrices with far more terms to each sum than entries in the result.
 
     As ``@``, which does not let other threads run meanwhile where the result is small.
     """
@@ -82,17 +82,17 @@ def multiply_thin(wide: Array, tall: Array) -> Array:
 
 
 def rms(vectors: Array) -> float:
-    """The root mean square length of vectors (p, d)."""
+    """Return the root mean square length of vectors (p, d)."""
     return float(np.sqrt((vectors**2).sum(axis=1).mean()))
 
 
 def rms_radius(points: Array) -> float:
-    """The root mean square distance of points (p, d) from their centroid."""
+    """Return the root mean square distance of points (p, d) from their centroid."""
     return rms(points - points.mean(axis=0))
 
 
 def sum_arrays(arrays: Sequence[Array]) -> Array:
-    """The sum of arrays of one size, in order, in the place of the first."""
+    """Add arrays of one size, in order, into the first."""
     total, *others = arrays
     for array in others:
         total += array
@@ -100,17 +100,17 @@ def sum_arrays(arrays: Sequence[Array]) -> Array:
 
 
 def symmetrise(stack: Array) -> Array:
-    """The symmetric part of every matrix of a stack: rounding breaks symmetry, theory does not."""
+    """Return the symmetric part of every matrix of a stack, to undo what rounding did."""
     return 0.5 * (stack + stack.mT)
 
 
 def compute_norms(stack: Array) -> Array:
-    """(…): the Frobenius norm of every matrix of a stack (…, i, j)."""
+    """Return the Frobenius norm (…) of every matrix of a stack (…, i, j)."""
     return np.asarray(np.sqrt(np.einsum("...ij,...ij->...", stack, stack)))
 
 
 def invert_lower(stack: Array) -> Array:
-    """L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
+    """Return L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
     if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
     inverse = np.empty_like(stack)
@@ -121,7 +121,7 @@ def invert_lower(stack: Array) -> Array:
 
 
 def compute_inverse_root(stack: Array, negligible: float) -> Array:
-    """V Σ^(−1/2) of every E = V Σ Vᵀ of a stack; zero columns where Σ is negligible, relatively.
+    """Return V Σ^(−1/2) of every E = V Σ Vᵀ of a stack; zero columns where Σ is negligible.
 
     Such directions have nearly no effect: dropping them changes results by less than rounding,
     dividing by them would amplify it.
@@ -141,7 +141,7 @@ _thread_state = local()
 
 @cache
 def _find_libraries() -> Sequence[Any]:
-    """The BLAS libraries that numpy and scipy have loaded."""
+    """Return the BLAS libraries that numpy and scipy have loaded."""
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
@@ -156,7 +156,7 @@ def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
 
 
 def count_threads() -> int:
-    """Threads to use: those BLAS may use here, so that limits set from outside hold for us too."""
+    """Return how many threads to use: those that BLAS may use, within outside limits."""
     allowed: int | None = getattr(_thread_state, "allowed", None)
     if allowed is not None:
         return allowed
@@ -194,7 +194,7 @@ class _OneBlasThread(ContextDecorator):
                 _set_threads(self._before)
 
     def reset_after_fork(self) -> None:
-        """None of the threads that held the limit, or this lock, is in a forked process."""
+        """Forget the threads that held the limit or this lock: a forked process has none."""
         self._lock = Lock()
         if self._holders:
             self._holders = 0
@@ -206,7 +206,7 @@ one_blas_thread = _OneBlasThread()
 
 @contextmanager
 def use_threads(allowed: int | None = None) -> Iterator[None]:
-    """BLAS on one thread, ours as many as BLAS had, or as are allowed."""
+    """Hold BLAS to one thread, and use as many threads as it had, or as are allowed."""
     before = getattr(_thread_state, "allowed", None)
     allowed = count_threads() if allowed is None else allowed
     with one_blas_thread:
@@ -218,17 +218,17 @@ def use_threads(allowed: int | None = None) -> Iterator[None]:
 
 
 def choose_threads(features: int) -> AbstractContextManager[None]:
-    """One thread for work on few features of all shapes together, as many as there are else."""
+    """Choose one thread for work on few features in all, else as many as allowed."""
     return one_blas_thread if features <= _LITTLE else use_threads()
 
 
 def split_range(size: int, block: int) -> list[slice]:
-    """Slices of at most ``block`` entries that cover ``range(size)``."""
+    """Split ``range(size)`` into slices of at most ``block`` entries."""
     return [slice(start, min(start + block, size)) for start in range(0, size, block)]
 
 
 def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) -> list[_R]:
-    """``work`` on every part, in order of the parts, on the threads there are.
+    """Call ``work`` on every block, on the threads there are; return the results in order.
 
     This thread works too and the others help it: so it never waits for one that has not begun, and
     blocks within blocks cannot wait for each other.
@@ -262,7 +262,7 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
 
 @cache
 def _get_helpers() -> ThreadPoolExecutor:
-    """Threads that are kept: to start one takes as long as a small block."""
+    """Return threads that are kept, since starting one takes as long as a small block."""
     return ThreadPoolExecutor(max(1, _count_cores() - 1), thread_name_prefix="defgpa")
 
 

@@ -50,7 +50,7 @@ class DefgpaWarning(UserWarning):
 
 
 def warn(message: str, finding: Any = None) -> None:
-    """A DefgpaWarning as from the first line outside this package, where a user can act on it."""
+    """Issue a DefgpaWarning as from the first line outside this package, where a user can act."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "defgpa":
         frame, level = frame.f_back, level + 1
@@ -58,7 +58,7 @@ def warn(message: str, finding: Any = None) -> None:
 
 
 def import_extra(module: str, advice: str) -> Any:
-    """A module of an extra; where it is not installed, the sentence on how to get it."""
+    """Import a module of an extra; if it is not installed, raise an error with this advice."""
     try:
         return import_module(module)
     except ImportError:
@@ -66,12 +66,12 @@ def import_extra(module: str, advice: str) -> Any:
 
 
 def format_some(words: Iterable[object], max_words: int = 6) -> str:
-    """``a, b, c and 4 more``: some words for a sentence, never a screenful."""
+    """Join words for a sentence, the first few of many: ``a, b, c and 4 more``."""
     all_words = list(map(str, words))
     n_more = len(all_words) - max_words
     return ", ".join(all_words[:max_words]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def format_names(names: Iterable[object], max_names: int = 6) -> str:
-    """``'a', 'b', 'c' and 4 more``: some names for a sentence, each between quotes."""
+    """Join names in quotes for a sentence, the first few of many: ``'a', 'b' and 4 more``."""
     return format_some((repr(str(name)) for name in names), max_names)

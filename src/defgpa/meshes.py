@@ -32,7 +32,7 @@ Mapping = Callable[[ArrayLike], Array]
 
 
 def warp_points(points: ArrayLike, warp: Mapping) -> Array:
-    """Points (…, d) through a warp or its inverse, whatever their leading axes; NaN stays NaN.
+    """Warp points (…, d), whatever their leading axes; NaN stays NaN.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
 
 
 def warp_mesh(mesh: Mesh, warp: Mapping) -> Mesh:
-    """A mesh with its vertices moved; faces, colours and scalar fields kept.
+    """Warp the vertices of a mesh; faces, colours and scalar fields stay.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def warp_mesh(mesh: Mesh, warp: Mapping) -> Mesh:
 
 
 def add_scalar(mesh: Mesh, name: str, values: ArrayLike) -> Mesh:
-    """The mesh with one more number per vertex, under a name.
+    """Add a scalar field, one number per vertex under a name, to a mesh.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def add_scalar(mesh: Mesh, name: str, values: ArrayLike) -> Mesh:
 
 
 def make_reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) -> Mesh:
-    """The reference as a mesh, with how far the shapes are from it.
+    """Make a mesh of the reference, with the error of the shapes at each landmark.
 
     The scalar field ``error`` is √(mean ‖warp_i(D_i) − S‖²) of each landmark, over the shapes that
     see it; ``views`` is how many do.
@@ -125,7 +125,7 @@ def make_reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) ->
 def make_aligned_mesh(
     alignment: Alignment, shape: int | str, faces: ArrayLike | None = None
 ) -> Mesh:
-    """One shape, warped onto the reference, as a mesh with its ``error`` at every landmark.
+    """Make a mesh of one shape, warped onto the reference, with its ``error`` at each landmark.
 
     A landmark that the shape does not see stands where the reference has it, with error NaN.
 

@@ -146,7 +146,7 @@ def test_a_forked_process_is_not_held_by_the_threads_it_lost():
     before = blas_threads()
     limit.__enter__()
     limit._lock.acquire()  # as if another thread had been about to leave
-    limit.after_fork()
+    limit.reset_after_fork()
     assert blas_threads() == before
     with limit:
         assert blas_threads() == {1}

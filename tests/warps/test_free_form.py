@@ -240,7 +240,7 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
     np.testing.assert_allclose(cost.multiply(block), expected.multiply(block), **EXACT)
     np.testing.assert_allclose(cost.dense(), expected.dense(), **EXACT)
     for ours, theirs in zip(
-        cost.fit_warps(block).weights, expected.fit_warps(block).weights, strict=True
+        cost.fit_warps(block).coefficients, expected.fit_warps(block).coefficients, strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * np.abs(theirs).max())
     one, other = made[0].only(2), make_stored_factor(batches[0]).only(2)
@@ -257,7 +257,7 @@ def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
         ResidualCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), own))), 4, own)
         for own in (Tuning(), blocks)
     )
-    assert cut._at_a_time == 20
+    assert cut._landmarks_at_a_time == 20
     np.testing.assert_allclose(cut.multiply(block), whole.multiply(block), **EXACT)
 
 

@@ -28,7 +28,7 @@ Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]  # name, size, is
 
 @contextlib.contextmanager
 def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The folder itself, or the data files of an archive in a folder that is gone afterwards."""
+    """Yield the folder itself, or a temporary folder with the data files of an archive."""
     place = Path(path)
     if place.is_dir():
         yield place
@@ -41,7 +41,7 @@ def open_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def find_file(folder: Path, name: str, source: str | os.PathLike[str]) -> Path:
-    """The file of this name, wherever in the folder; the one least deep if there are several.
+    """Return the file of this name anywhere in the folder; the least deep if there are several.
 
     ``name`` may be several parts of a path. ``source`` is what the user gave, for complaints.
     """
@@ -49,7 +49,7 @@ def find_file(folder: Path, name: str, source: str | os.PathLike[str]) -> Path:
 
 
 def find_files(folder: Path, pattern: str, source: str | os.PathLike[str]) -> list[Path]:
-    """All files that fit a pattern, wherever in the folder, in natural order."""
+    """Return all files anywhere in the folder that match a pattern, in natural order."""
     files = [
         file
         for file in folder.rglob(pattern)
@@ -99,7 +99,7 @@ def _read_tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Membe
 
 
 def _store(archive: Path, folder: Path, members: Sequence[Member]) -> None:
-    """The data files of an archive in a folder, if all its members are harmless."""
+    """Write the data files of an archive to a folder, if all its members are harmless."""
     _require_harmless(archive, members)
     for name, n_bytes, _, unpacked in members:
         source = unpacked() if PurePosixPath(name).suffix.lower() in _DATA else None

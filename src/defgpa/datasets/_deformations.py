@@ -44,12 +44,12 @@ class Deformation:
         return self.forward(points)
 
     def inverse(self) -> Deformation:
-        """The exact inverse."""
+        """Return the exact inverse."""
         return Deformation(self.backward, self.forward)
 
 
 def chain(*steps: Deformation) -> Deformation:
-    """One deformation after the other, the first one first."""
+    """Compose deformations, the first one first."""
     return Deformation(
         partial(_apply_all, tuple(step.forward for step in steps)),
         partial(_apply_all, tuple(step.backward for step in reversed(steps))),
@@ -57,7 +57,7 @@ def chain(*steps: Deformation) -> Deformation:
 
 
 def make_affine(linear: Array, shift: Array) -> Deformation:
-    """The map x ↦ A x + t, with A (d, d) invertible."""
+    """Make the map x ↦ A x + t, with A (d, d) invertible."""
     inverse = np.asarray(np.linalg.inv(linear), dtype=np.float64)
     return Deformation(
         partial(_apply_affine, linear, shift), partial(_invert_affine, inverse, shift)
@@ -65,14 +65,14 @@ def make_affine(linear: Array, shift: Array) -> Deformation:
 
 
 def make_shear(along: Array, across: Array, phase: float) -> Deformation:
-    """The map x ↦ x + sin(x·across + phase) along, with along ⟂ across: its Jacobian is 1."""
+    """Make x ↦ x + sin(x·across + phase) along, with along ⟂ across: its Jacobian is 1."""
     return Deformation(
         partial(_apply_shear, along, across, phase), partial(_apply_shear, -along, across, phase)
     )
 
 
 def make_bend(curvature: float, along: Array, towards: Array) -> Deformation:
-    """The line through 0 in direction ``along`` rolled onto a circle of this curvature.
+    """Make the map that rolls the line through 0 along ``along`` onto a circle of this curvature.
 
     Lengths on that line are kept, and lines across it stay straight; ``along`` and ``towards``
     (the side the circle's centre is on) are orthonormal. One-to-one where, with κ the curvature,
@@ -85,7 +85,7 @@ def make_bend(curvature: float, along: Array, towards: Array) -> Deformation:
 
 
 def make_growth(rate: float, along: Array, past: float, softness: float) -> Deformation:
-    """Lengths in direction ``along`` (a unit vector) times 1 + rate, past x·along = ``past``.
+    """Make the map that stretches lengths along a unit vector by 1 + rate, past x·along = ``past``.
 
     The change sets in over a width ``softness``; ``rate`` > −1, and below 0 it is shrinkage.
     """
@@ -140,7 +140,7 @@ def _apply_growth(rate: float, along: Array, past: float, softness: float, point
 
 
 def _invert_growth(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
-    """The inverse of growth: the root of the quadratic that its equation becomes once squared."""
+    """Invert growth by the root of the quadratic that its equation becomes once squared."""
     w = points @ along - past
     root = np.sqrt(w**2 + (1.0 + rate) * softness**2)
     v = ((1.0 + 0.5 * rate) * w - 0.5 * rate * root) / (1.0 + rate)

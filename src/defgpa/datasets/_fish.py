@@ -79,7 +79,7 @@ _MAX_GAPE = np.deg2rad(36.0)
 
 
 def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synthetic:
-    """Lake and stream fish, 36 landmarks in millimetres, bent and with their mouths open or not.
+    """Make lake and stream fish, 36 landmarks in millimetres, bent and with open mouths or not.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
 def _make_posture(
     kind: float, depth: float, head: float, gape: float, curvature: float, middle: Array
 ) -> Deformation:
-    """The fish itself (its kind, its own depth and head), then what its last hour did to it."""
+    """Deform the template by kind, depth of the body and length of the head, then gape and bend."""
     belly = -0.035 * kind + 0.02 * depth
     return chain(
         make_growth(belly, -_Y, past=4.0, softness=3.0),
@@ -153,7 +153,7 @@ def _make_posture(
 
 
 def _open_mouth(angle: float) -> Deformation:
-    """A mouth opened by an angle: around the joint, directions are spread like a fan.
+    """Open the mouth by an angle: directions around the joint are spread like a fan.
 
     From the first direction to the second nothing moves, from the third to the fourth everything
     turns by ``angle``, in between it is drawn out or pressed together.

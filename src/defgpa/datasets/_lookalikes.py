@@ -115,7 +115,7 @@ def make_livers(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0
 
 
 def _make_expression(turn: float, mouth: float, smile: float) -> Deformation:
-    """A turned head is wide on the near side; an open mouth lowers the jaw; a smile bows it."""
+    """Widen the near side of a turned head, lower the jaw of an open mouth, bow a smile."""
     x, y = np.eye(2)
     return chain(
         make_growth(0.14 * turn, x, past=0.0, softness=15.0),
@@ -126,14 +126,14 @@ def _make_expression(turn: float, mouth: float, smile: float) -> Deformation:
 
 
 def _hide_far_side(truth: Array, turns: Array) -> Mask:
-    """All but the fifth of the face on the far side, in the two frames most turned."""
+    """Return visibility without the far fifth of the face in the two shapes that turn most."""
     most_turned = np.argsort(-np.abs(turns))[:2]
     outwards = {frame: np.array([-turns[frame], 0.0]) for frame in most_turned}
     return hide_sides(truth, len(turns), outwards, round(0.205 * len(truth)))
 
 
 def _make_face() -> dict[str, Array]:
-    """The usual 68 points, in pixels around the root of the nose, y down."""
+    """Make the usual 68 points of a face, in pixels around the root of the nose, y down."""
     jaw = np.linspace(np.pi, 0.0, 17)
     brow = np.linspace(-1.0, 1.0, 5)
     lids = np.pi + np.arange(6) * np.pi / 3.0
@@ -156,7 +156,7 @@ def _make_face() -> dict[str, Array]:
 
 
 def _make_organ(ball: Array) -> Array:
-    """The unit ball made a wedge: a thick lobe, a thin one, hollow below; millimetres."""
+    """Deform the unit ball to a wedge: a thick lobe, a thin one, hollow below; millimetres."""
     x, y, z = ball.T
     thickness = 0.62 - 0.33 * np.tanh(1.4 * x)
     hollow = 22.0 * np.exp(-((x - 0.25) ** 2) / 0.3 - y**2 / 0.4)
@@ -166,7 +166,7 @@ def _make_organ(ball: Array) -> Array:
 
 
 def _sample_sphere(m: int) -> Array:
-    """Evenly, m points of the unit sphere along a golden spiral."""
+    """Sample m points evenly on the unit sphere, along a golden spiral."""
     k = np.arange(m) + 0.5
     height, angle = 1.0 - 2.0 * k / m, np.pi * (1.0 + np.sqrt(5.0)) * k
     belt = np.sqrt(1.0 - height**2)
@@ -174,7 +174,7 @@ def _sample_sphere(m: int) -> Array:
 
 
 def _make_triangles(sphere: Array) -> Index:
-    """The triangles of the convex hull of points on the sphere, corners counter-clockwise."""
+    """Return the triangles of the convex hull of points on the sphere, counter-clockwise."""
     faces = np.asarray(ConvexHull(sphere).simplices, dtype=np.intp)
     inwards = np.linalg.det(sphere[faces]) < 0
     faces[inwards] = faces[inwards, ::-1]

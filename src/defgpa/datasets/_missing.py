@@ -39,7 +39,7 @@ class AtRandom:
     share: float
 
     def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
-        """All but a share of the landmarks, and never one that links shapes or landmarks."""
+        """Hide a share of the landmarks at random, but none that links shapes or landmarks."""
         m = len(truth)
         hidden = _count(self.share, n * m)
         visible = np.ones((n, m), dtype=np.bool_)
@@ -81,7 +81,7 @@ class Blocks:
     shapes: int | None = None
 
     def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
-        """All but one side of each shape."""
+        """Hide one side of each shape."""
         if self.share > 0.5:
             raise ShapeError(
                 f"The 'share' parameter of Blocks must be at most 0.5. Got {self.share} instead."
@@ -107,12 +107,12 @@ class Blocks:
 
 
 def get_min_landmarks(truth: Array) -> int:
-    """Twice what an affine map needs: 2 (d + 1) landmarks."""
+    """Return twice the number of landmarks that an affine map needs, 2 (d + 1)."""
     return 2 * (int(truth.shape[1]) + 1)
 
 
 def hide_sides(truth: Array, n: int, outwards: Mapping[int, Array], count: int) -> Mask:
-    """(n, m): all seen, but for the ``count`` landmarks of some shapes farthest in a direction."""
+    """Return visibility (n, m) without ``count`` landmarks of shapes, farthest in a direction."""
     visible = np.ones((n, len(truth)), dtype=np.bool_)
     for shape, direction in outwards.items():
         visible[shape, np.argsort(truth @ direction)[len(truth) - count :]] = False
@@ -128,7 +128,7 @@ def _count(share: float, total: int) -> int:
 
 
 def _protect_links(urge: Array, per_shape: int) -> Array:
-    """0 where hiding is forbidden: 2 shapes of each landmark, some landmarks of each shape."""
+    """Set 0 where hiding is forbidden: 2 shapes per landmark, some landmarks per shape."""
     n, m = urge.shape
     landmarks_first = np.argpartition(urge, min(2, n) - 1, axis=0)[:2]
     shapes_first = np.argpartition(urge, min(per_shape, m) - 1, axis=1)[:, :per_shape]

@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 
 
 def load_face(path: PathLike) -> Shapes:
-    """The Face set: 68 landmarks of one face in 10 frames, in pixels, some hidden.
+    """Load the Face set: 68 landmarks of one face in 10 frames, in pixels, some hidden.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def load_face(path: PathLike) -> Shapes:
 
 
 def load_handbag(path: PathLike) -> Shapes:
-    """The HandBag set: landmarks of a deforming bag in photographs, in pixels.
+    """Load the HandBag set: landmarks of a deforming bag in photographs, in pixels.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def load_handbag(path: PathLike) -> Shapes:
 
 
 def load_pillow_cover(path: PathLike) -> Shapes:
-    """The PillowCover set, laid out as the HandBag set is.
+    """Load the PillowCover set, laid out as the HandBag set is.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def load_pillow_cover(path: PathLike) -> Shapes:
 
 
 def load_liver(path: PathLike) -> Shapes:
-    """The Liver set: 4004 vertices of a liver model in several deformations.
+    """Load the Liver set: 4004 vertices of a liver model in several deformations.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def load_liver(path: PathLike) -> Shapes:
 
 
 def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> Shapes:
-    """The StereoToyRug set: 30 points of a rug, in 3-D by stereo, over many frames.
+    """Load the StereoToyRug set: 30 points of a rug, in 3-D by stereo, over many frames.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
 
 
 def load_lits(path: PathLike) -> Shapes:
-    """The LiTS set: 54 landmarks of livers in CT scans, placed with 3D Slicer.
+    """Load the LiTS set: 54 landmarks of livers in CT scans, placed with 3D Slicer.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def load_lits(path: PathLike) -> Shapes:
 
 
 def load_topacs(path: PathLike) -> Shapes:
-    """The TOPACS set: points of six clouds that were matched, most seen in a few clouds only.
+    """Load the TOPACS set: matched points of six clouds, most of them in a few clouds only.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def _read_photographs(path: PathLike) -> Shapes:
 
 
 def _read_rows(path: Path, width: int | None = None) -> Array:
-    """Rows of numbers, separated by blanks, commas or semicolons; one line of words may lead."""
+    """Read rows of numbers, separated by blanks, commas or semicolons, after at most one header."""
     table: list[list[float]] = []
     for line, text in enumerate(read_text(path).split("\n"), start=1):
         words = re.split(r"[,;\s]+", text.strip(" \t,;"))
@@ -293,7 +293,7 @@ def _read_rows(path: Path, width: int | None = None) -> Array:
 
 
 def _select_points(matrix: Path, file: Path, cloud: Array, column: Array) -> Array:
-    """The points of a cloud by landmark, NaN where the column has 0."""
+    """Return the points of a cloud by landmark, NaN where the column has 0."""
     if not ((column >= 0) & (column <= len(cloud)) & (column == np.floor(column))).all():
         raise make_format_error(
             matrix, f"numbers of the {len(cloud)} points in {file.name}, or 0", f"{column.max():g}"

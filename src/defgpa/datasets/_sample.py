@@ -108,7 +108,7 @@ WING_EDGES = tuple(pair for vein in _VEINS for pair in pairwise(vein))
 
 
 def load_wings() -> Shapes:
-    """The bundled sample: 24 wings of two kinds of bee, 43 landmarks in pixels, a few torn off.
+    """Load the bundled sample: 24 wings of two kinds of bee, 43 landmarks in pixels, some missing.
 
     The wings are drawn, not measured (:func:`make_wings`). y points up, as TPS files have it.
 
@@ -135,7 +135,7 @@ def load_wings() -> Shapes:
 
 
 def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synthetic:
-    """Wings of two kinds of bee, with their truth; the bundled sample is the default.
+    """Make wings of two kinds of bee, with their truth; the bundled sample is the default.
 
     The two kinds are deformations of one wing, in opposite directions, so that the truth lies
     half-way between them.
@@ -176,19 +176,19 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
 
 
 def make_wing_template() -> Array:
-    """(43, 2): the wing that all wings are grown from, of length about 1, centred."""
+    """Return the (43, 2) template of all wings, of length about 1, centred."""
     return centre_points(np.array(list(_WING.values())))
 
 
 def _make_labels(names: Sequence[str]) -> dict[str, Any]:
-    """Labels, kinds and veins for wings with these names."""
+    """Make the labels, kinds and veins of wings with these names."""
     groups = tuple(name.rpartition("_")[0] for name in names)
     metadata = {"groups": groups, "wireframe": number_links(_VEINS, WING_LANDMARKS)}
     return {"names": names, "landmarks": WING_LANDMARKS, "metadata": metadata}
 
 
 def _make_proportions(kind: float, length: float, bow: float, fold: float) -> Deformation:
-    """How one wing differs from the template, in pixels of the mean wing.
+    """Make the deformation of one wing from the template, in pixels of the mean wing.
 
     One kind has a longer outer half and a narrower wing; every wing has grown a little
     differently there, is bowed, and has its rear lobe folded under by some amount.
@@ -203,7 +203,7 @@ def _make_proportions(kind: float, length: float, bow: float, fold: float) -> De
 
 
 def _tear_wings(rng: np.random.Generator, n: int) -> Mask:
-    """All seen, but for three tears of the margin, 3 to 6 landmarks long, and five dim joints."""
+    """Return visibility with three tears of 3 to 6 landmarks in the margin, and five dim joints."""
     visible = np.ones((n, len(WING_LANDMARKS)), dtype=np.bool_)
     damaged = rng.permutation(n)[:8]
     for wing, start, length in zip(damaged[:3], (9, 15, 12), (4, 3, 6), strict=True):

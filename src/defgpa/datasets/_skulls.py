@@ -76,7 +76,7 @@ _LINES = (  # each through its landmarks in order; on both sides where they are 
 
 
 def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
-    """Skulls with 48 landmarks in millimetres; the second half have lost a half each.
+    """Make skulls with 48 landmarks in millimetres; the second half have lost a half each.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _make_links() -> tuple[tuple[int, int], ...]:
 
 
 def _make_growth(face: float, vault: float, width: float, flexion: float) -> Deformation:
-    """A longer face, a higher vault, a wider head, a base bent more or less."""
+    """Make the deformation to a longer face, a higher vault, a wider head and a bent base."""
     return chain(
         make_growth(0.07 * face, _Y, past=35.0, softness=15.0),
         make_growth(0.06 * vault, _Z, past=10.0, softness=15.0),
@@ -149,7 +149,7 @@ def _make_growth(face: float, vault: float, width: float, flexion: float) -> Def
 
 
 def _break_skulls(truth: Array, n: int) -> Mask:
-    """The first half whole; of the others, in turn, no face, no rear, no right or left side."""
+    """Return visibility: complete skulls, then skulls without face, rear, right or left side."""
     sides = (_Y, -_Y, _X + 0.3 * _Z, -_X + 0.3 * _Z)
     lost = {skull: sides[k % 4] for k, skull in enumerate(range((n + 1) // 2, n))}
     return hide_sides(truth, n, lost, len(truth) // 2)

@@ -101,7 +101,7 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
 
 @cache
 def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
-    """The piece that all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
+    """Make what all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
 
     How much tissue and nuclei there is at each place of the texture is told from 0 to 1.
     """
@@ -129,7 +129,7 @@ def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
 
 
 def _place_glands(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Centres on a shaken grid, from the middle outwards, and radii."""
+    """Place glands on a jittered grid, from the middle outwards: centres and radii."""
     x, y = np.meshgrid(np.arange(20.0, 340.0, 30.0), np.arange(15.0, 260.0, 28.0))
     x[::2] += 15.0
     centres = np.column_stack([x.ravel(), y.ravel()]) + rng.uniform(-6.0, 6.0, size=(x.size, 2))
@@ -138,7 +138,7 @@ def _place_glands(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _paint_slice(layers: Sequence[Array], places: Array, stain: str) -> NDArray[np.uint8]:
-    """The picture whose pixels show these places of the tissue."""
+    """Paint the picture whose pixels show these places of the tissue."""
     at = _FINE * places[:, ::-1].T
     tissue, nuclei, fibres = (
         ndimage.map_coordinates(layer, at, order=1, mode="nearest")[:, None] for layer in layers

@@ -62,7 +62,7 @@ class Synthetic:
         return np.stack([warp.inverse()(self.truth) for warp in self.warps])
 
     def compute_error(self, reference: Array) -> float:
-        """How far a reference (m, d) is from the truth, root mean square, over its radius.
+        """Return the RMS distance of a reference (m, d) from the truth, relative to its radius.
 
         The reference is first moved by its best affine map: the shapes do not tell the lengths
         and angles of its axes, a prior does.
@@ -93,7 +93,7 @@ def smooth_family(
     mirrored: int = 0,
     seed: int = 0,
 ) -> Synthetic:
-    """Random landmarks under smooth deformations, of any size: n = 10,000 or m = 10⁶ will do.
+    """Make random landmarks under smooth deformations, of any size: n = 10,000 or m = 10⁶ will do.
 
     The truth fills an ellipsoid and has root-mean-square radius 1; every shape is sheared in
     waves, turned any way, resized by up to a fifth and moved.
@@ -141,7 +141,7 @@ def make_observations(
     missing: float | Missing | Mask = 0.0,
     **described: Any,
 ) -> Synthetic:
-    """The family these deformations make of the truth, with noise and with landmarks missing.
+    """Make shapes by deformations of the truth, with noise and with landmarks missing.
 
     Each of ``steps``, in order, has one deformation a shape. ``described`` goes to
     :class:`~defgpa.Shapes`: names, landmarks, faces, metadata.
@@ -162,13 +162,13 @@ def make_observations(
 def number_links(
     lines: Iterable[Sequence[str]], landmarks: Sequence[str]
 ) -> tuple[tuple[int, int], ...]:
-    """The wireframe that lines of labels draw, as pairs of landmark numbers."""
+    """Return the links along lines of labels, as pairs of landmark numbers."""
     number = {label: j for j, label in enumerate(landmarks)}
     return tuple((number[a], number[b]) for line in lines for a, b in pairwise(line))
 
 
 def sample_amounts(rng: _Generator, n: int, modes: int) -> Array:
-    """(n, modes): how much of each mode a shape has; over the shapes mean 0, mean square 1."""
+    """Sample how much of each mode a shape has, (n, modes); mean 0 and mean square 1."""
     if n < 2:
         raise ShapeError(f"The 'n' parameter must be at least 2 shapes. Got {n} instead.")
     drawn = rng.uniform(-1.0, 1.0, size=(n, modes))
@@ -179,7 +179,7 @@ def sample_amounts(rng: _Generator, n: int, modes: int) -> Array:
 def make_waves(
     rng: _Generator, n: int, truth: Array, *, count: int, height: float, wavelengths: float = 1.0
 ) -> list[Deformation]:
-    """For each shape ``count`` shears of random directions, shared by the family.
+    """Make ``count`` shears of each shape, in random directions shared by the family.
 
     Together they move a landmark by ``height`` times the radius of the truth; from end to end
     the truth is about one wave long, times ``wavelengths``.
@@ -198,7 +198,7 @@ def make_waves(
 
 
 def _sample_similarities(rng: _Generator, n: int, d: int, mirrored: int) -> Iterator[Deformation]:
-    """Similarities: any rotation, sizes within a fifth, shifts of a few radii."""
+    """Sample similarities: any rotation, sizes within a fifth, shifts of a few radii."""
     if not 0 <= 2 * mirrored < max(n, 1):
         raise ShapeError(
             f"The 'mirrored' parameter must be at least 0 and fewer than half of the {n} shapes. "
@@ -211,7 +211,7 @@ def _sample_similarities(rng: _Generator, n: int, d: int, mirrored: int) -> Iter
 
 
 def sample_rotations(rng: _Generator, n: int, d: int, *, max_angle: float) -> Array:
-    """(n, d, d) rotations by at most this angle, around any axis."""
+    """Sample (n, d, d) rotations by at most this angle, around any axis."""
     axes = np.array([0.0, 0.0, 1.0]) if d == 2 else rng.normal(size=(n, 3))
     axes = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
     turns = Rotation.from_rotvec(rng.uniform(-max_angle, max_angle, size=(n, 1)) * axes).as_matrix()
@@ -219,7 +219,7 @@ def sample_rotations(rng: _Generator, n: int, d: int, *, max_angle: float) -> Ar
 
 
 def centre_points(points: Array) -> Array:
-    """The points with their mean moved to 0."""
+    """Move points so that their mean is 0."""
     return np.asarray(points - points.mean(axis=0))
 
 

@@ -28,7 +28,7 @@ def check_planarity(shapes: Shapes, tuning: Tuning = DEFAULT) -> Finding | None:
     if shapes.n_dims != 3:
         return None
     frames = Frames.of(shapes.points, shapes.visible)
-    is_thin = frames.thin(tuning.flat)
+    is_thin = frames.find_thin_axes(tuning.flat)
     counted = frames.count >= _MIN_LANDMARKS
     if not counted.any() or not is_thin[counted, 2].all() or is_thin[counted, 1].all():
         return None

@@ -265,7 +265,7 @@ def _find_thin_shapes(alignment: Alignment, frames: Frames, tuning: Tuning) -> I
     if planar is not None:
         yield planar
         return
-    is_thin = frames.thin(tuning.flat)[:, -1]
+    is_thin = frames.find_thin_axes(tuning.flat)[:, -1]
     is_reported = any(
         finding.problem is Problem.UNDETERMINED_WARP for finding in alignment.findings
     )

@@ -79,7 +79,7 @@ def intensity_deviation(
     tolerance: float = TOLERANCE,
     memory_budget: int = 1 << 28,
 ) -> IntensityDeviation:
-    """Standard deviation and median of the warped images, per pixel and channel.
+    """Compute the standard deviation and median of the warped images, per pixel and channel.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def intensity_deviation(
 
 
 def _check_images(images: Sequence[ArrayLike], alignment: Alignment) -> list[Image]:
-    """The images, if there is one per shape and they can be compared."""
+    """Return the images as arrays if there is one per shape and they can be compared."""
     names = alignment.shapes.names
     if len(images) != len(names):
         raise ShapeError(f"There must be one image per shape, {len(names)}; got {len(images)}.")
@@ -160,7 +160,7 @@ def _describe_channels(image: Image) -> str:
 
 
 def _fill(spread: IntensityDeviation, rows: slice, pictures: list[Picture]) -> None:
-    """The statistics of some rows."""
+    """Fill in the statistics of some rows."""
     masks = np.stack([picture.mask for picture in pictures])
     coverage = masks.sum(axis=0)
     covered, covered_twice = coverage > 0, coverage > 1
@@ -175,7 +175,7 @@ def _fill(spread: IntensityDeviation, rows: slice, pictures: list[Picture]) -> N
 
 
 def _compute_medians(values: NDArray[Any], mask: Mask) -> Array:
-    """(p, …): the median over the known ones of values (n, p, …)."""
+    """Return the median (p, …) of the values (n, p, …) in the mask (n, p)."""
     ranked = np.sort(
         np.where(_expand_mask(mask, values), values.astype(np.float64), np.inf), axis=0
     )
@@ -185,7 +185,7 @@ def _compute_medians(values: NDArray[Any], mask: Mask) -> Array:
 
 
 def _compute_deviations(values: NDArray[Any], mask: Mask) -> Array:
-    """(p, …): the standard deviation, n − 1, over the known ones of values (n, p, …)."""
+    """Return the standard deviation (p, …), by n − 1, of values (n, p, …) in a mask (n, p)."""
     counted = _expand_mask(mask, values).astype(np.float64)
     count = counted.sum(axis=0)
     mean = (counted * values).sum(axis=0) / count
@@ -193,5 +193,5 @@ def _compute_deviations(values: NDArray[Any], mask: Mask) -> Array:
 
 
 def _expand_mask(mask: Mask, values: NDArray[Any]) -> Mask:
-    """The mask with an axis of length 1 for the channels, if there are any."""
+    """Return the mask with an axis of length 1 for the channels, if there are any."""
     return mask.reshape(*mask.shape, *[1] * (values.ndim - mask.ndim))

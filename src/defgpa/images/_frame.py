@@ -112,7 +112,7 @@ Placement = Callable[[Image], Frame]
 
 
 def rows_down(image: Image) -> Frame:
-    """The landmark (x, y) lies on column x and row y, counted from the middle of the first pixel.
+    """Place an image so that (x, y) is column x and row y, from the middle of the first pixel.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def rows_down(image: Image) -> Frame:
 
 
 def rows_up(image: Image) -> Frame:
-    """The landmark (x, y) lies on column x and row height − y, as in TPS files of photographs.
+    """Place an image so that (x, y) is column x and row height − y, as in TPS files.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def common_frame(
     pixel_size: float | None = None,
     placement: Placement = rows_down,
 ) -> Frame:
-    """A raster that holds all images, each through its warp.
+    """Make a raster that holds all images, each through its warp.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def common_frame(
 
 
 def _make_frame(low: Array, high: Array, step: Array) -> Frame:
-    """Pixels at whole multiples of the step whose squares cover the box."""
+    """Make a frame of pixels at whole multiples of the step whose squares cover the box."""
     start, stop = np.sort([low / step, high / step], axis=0)
     # less than a millionth of a pixel is no reason for another row
     first, last = np.floor(start + 0.5 + 1e-6), np.ceil(stop - 0.5 - 1e-6)
@@ -188,7 +188,7 @@ def _make_frame(low: Array, high: Array, step: Array) -> Frame:
 
 
 def _find_image_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
-    """The lower and the upper corner of the box around a warped image."""
+    """Return the lower and the upper corner of the box around a warped image."""
     rows, columns = source.shape
     x, y = (np.linspace(-0.5, length - 0.5, 33) for length in (columns, rows))  # edges included
     points = source.points(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))

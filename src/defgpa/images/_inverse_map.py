@@ -155,14 +155,14 @@ def _extend_to_tiles(length: int) -> int:
 
 
 def _split_tiles(corners: Index, side: int) -> Index:
-    """The corners of the four halves-by-halves of each tile."""
+    """Return the corners of the four quarters of each tile."""
     half = side // 2
     shifts = np.array([[0, 0], [half, 0], [0, half], [half, half]])
     return (corners[:, None, :] + shifts).reshape(-1, 2)
 
 
 def _apply_interpolation(matrix: Array, nodes: Array) -> Array:
-    """The polynomials through nodes (tiles, 2, k, k), at the places of the matrix."""
+    """Evaluate the polynomials through nodes (tiles, 2, k, k) at the places of the matrix."""
     return np.asarray(matrix @ nodes @ matrix.T)
 
 

@@ -62,7 +62,7 @@ def warp_image(
     sampling: Sampling = linear,
     tolerance: float = TOLERANCE,
 ) -> Picture:
-    """The image of a datum shape, moved into the plane of the reference.
+    """Warp the image of a datum shape into the plane of the reference.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _is_within(sources: Array, size: tuple[int, ...]) -> Mask:
 
 
 def read_image(path: str | os.PathLike[str]) -> Image:
-    """The pixels of an image file, (rows, columns) or (rows, columns, channels).
+    """Read the pixels of an image file, (rows, columns) or (rows, columns, channels).
 
     Needs imageio: ``pip install 'defgpa[images]'``.
 
@@ -166,7 +166,7 @@ def read_image(path: str | os.PathLike[str]) -> Image:
 
 
 def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
-    """A picture with 8 bits per channel as PNG, TIFF or WebP, transparent where it is masked."""
+    """Write a picture with 8 bits per channel as PNG, TIFF or WebP, transparent where masked."""
     target = Path(path)
     if target.suffix.lower() not in _TRANSPARENT:
         raise FormatError(

@@ -22,7 +22,7 @@ Sampling = Callable[[Image], Sampler]
 
 
 def linear(image: Image) -> Sampler:
-    """Between the four pixels around a position.
+    """Interpolate linearly between the four pixels around a position.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def linear(image: Image) -> Sampler:
 
 
 def nearest(image: Image) -> Sampler:
-    """The nearest pixel's value, for images of labels.
+    """Take the value of the nearest pixel, for images of labels.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def nearest(image: Image) -> Sampler:
 
 
 def cubic(image: Image) -> Sampler:
-    """On the cubic spline through the pixels: sharper, slower, and more memory than linear.
+    """Evaluate the cubic spline through the pixels: sharper and slower than linear, more memory.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def cubic(image: Image) -> Sampler:
 
 
 def require_image(image: Any) -> Image:
-    """An array (rows, columns) or (rows, columns, channels) of real numbers, or a ShapeError."""
+    """Return an image as an array (rows, columns[, channels]) of reals, or raise a ShapeError."""
     array = np.asarray(image)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3) or 0 in array.shape:
         raise ShapeError(
@@ -109,7 +109,7 @@ def require_image(image: Any) -> Image:
 
 
 def _sample_linearly(planes: Image, positions: Array, size: tuple[int, ...], out: Image) -> None:
-    """Σ of the four neighbours, each weighed by the area opposite to it."""
+    """Sum the four neighbours, each weighted by the area opposite to it."""
     # single precision holds 16-bit pixels and their mixtures; anything finer takes double
     small = planes.dtype.itemsize <= 2 or planes.dtype == np.float32
     real = np.float32 if small else np.float64
@@ -130,13 +130,13 @@ def _sample_linearly(planes: Image, positions: Array, size: tuple[int, ...], out
 
 
 def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """The pixel before a position, and the fraction of the way to the next; ends repeat."""
+    """Split positions into the pixel before and the fraction to the next; ends repeat."""
     before = position.astype(np.intp).clip(0, max(length - 2, 0))
     return before, (position - before).clip(0.0, 1.0).astype(real)
 
 
 def convert_dtype(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers in the image's dtype: integers rounded and kept in range, truth by majority."""
+    """Convert numbers to a dtype: integers rounded and clipped, booleans by majority."""
     if kind.kind == "f":
         return values.astype(kind)
     if kind.kind == "b":

@@ -96,7 +96,7 @@ class WarpCheck:
 
 
 def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
-    """Ask a warp model, built-in or of one's own, what it does with one shape.
+    """Check the properties of a warp model, built-in or a user's own, on one shape.
 
     Parameters
     ----------
@@ -171,11 +171,11 @@ class _Regression:
             self.condition = float((sizes[0] / np.where(sizes > floor, sizes, 0.0)[-1]) ** 2)
 
     def apply_residual_form(self, targets: Array) -> Array:
-        """P times the targets (p, k)."""
+        """Multiply P with the targets (p, k)."""
         return targets - self._range @ (self._range.T @ targets)
 
     def compute_max_residual(self, targets: Array) -> float:
-        """The worst ‖P t‖ / ‖t‖ of the columns t."""
+        """Return the largest ‖P t‖ / ‖t‖ of the columns t."""
         left = np.linalg.norm(self.apply_residual_form(targets), axis=0)
         return float((left / np.linalg.norm(targets, axis=0)).max())
 
@@ -183,7 +183,7 @@ class _Regression:
 def _compute_invariance_error(
     model: WarpModel, shape: Array, regression: _Regression, scales: tuple[float, float]
 ) -> float:
-    """How much P changes when the shape is turned, moved and scaled, relative to P itself."""
+    """Return how much P changes when the shape is turned, moved and scaled, relative to P."""
     rng = np.random.default_rng(0)
     p, d = shape.shape
     size = rms_radius(shape)
@@ -208,7 +208,7 @@ def _is_pointwise(basis: Basis, shape: Array, features: Array) -> bool:
 
 
 def _compute_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
-    """The Jacobian of one warp against central differences, relative to its size."""
+    """Return the difference of a warp's Jacobian from central differences, relative to its size."""
     warp = Warp(basis, np.random.default_rng(0).normal(size=(size, shape.shape[1])))
     # a kernel may have a kink at its centre, which may be a point of the shape
     between = 0.5 * (shape + np.roll(shape, 1, axis=0))

@@ -174,7 +174,7 @@ class FreeForm(WarpFamily[FreeFormBasis]):
     smoothing: float = 1e-3
 
     def bases(self, frames: Frames) -> FreeFormBasis:
-        """The bases of n shapes, stacked."""
+        """Make the bases of n shapes, stacked."""
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
         require_not_negative(self.padding, "padding", "FreeForm")
         box = make_principal_box(frames, self.padding)

@@ -65,7 +65,7 @@ class Membrane:
     """Σ_a (∂_a f − mean ∂_a f)², averaged over the lattice: uneven stretching."""
 
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
-        """The variance of each first derivative."""
+        """Yield the variance of each first derivative."""
         for orders in np.eye(len(cells), dtype=int):
             mean = _compute_mean(cells, orders)
             yield 2 * orders, _compute_mean_product(cells, orders, orders) - np.outer(mean, mean)
@@ -85,7 +85,7 @@ class Laplacian:
     bending_share: float = 0.1
 
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
-        """The squares of ∂_aa f, the products of ∂_aa f and ∂_bb f, and the bending."""
+        """Yield the squares of ∂_aa f, the products of ∂_aa f and ∂_bb f, and the bending."""
         require_number(
             self.bending_share,
             "bending_share",

@@ -96,7 +96,7 @@ class Polynomial(WarpFamily[PolynomialBasis]):
     smoothing: float = 1e-3
 
     def bases(self, frames: Frames) -> PolynomialBasis:
-        """The bases of n shapes, stacked."""
+        """Make the bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
         box = make_principal_box(frames, padding=0.0)

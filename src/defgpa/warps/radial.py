@@ -66,7 +66,7 @@ class KernelPenalty(Protocol):
         ...
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
-        """A ValueError where this penalty would not be a norm."""
+        """Raise a ValueError if this penalty is not a norm for the kernel."""
         ...
 
 
@@ -88,7 +88,7 @@ class NativeNorm:
         )
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
-        """A conditionally positive definite kernel needs its polynomials."""
+        """Raise a ValueError if a conditionally positive definite kernel lacks its polynomials."""
         if kernel.order > (0 if degree is None else degree + 1):
             raise ValueError(
                 f"The native norm of {kernel!r} needs a 'polynomial_degree' of at least "
@@ -102,15 +102,15 @@ class WeightRidge:
     """The plain size of the weights, ‖w‖²."""
 
     def matrix(self, kernel: Array) -> Array:
-        """The identity."""
+        """Return the identity."""
         return np.broadcast_to(np.eye(kernel.shape[-1]), kernel.shape)
 
     def mixing(self, kernel: Array, border: Array) -> None:
-        """The weights themselves are the coordinates."""
+        """Return None: the weights themselves are the coordinates."""
         return
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
-        """Always a norm."""
+        """Accept every kernel: the ridge is always a norm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,14 +169,14 @@ class RadialFunctions(FactoredBasis):
         return self.stiffness[..., None, None] * charged
 
     def invert(self, warp: Warp) -> Warp:
-        """An approximate inverse: the spline that takes the images of a grid in the box back."""
+        """Fit an approximate inverse: the spline that takes images of a grid in the box back."""
         # the shape reaches beyond a grid of 5 × 5 centres by a quarter of its sides
         return make_principal_box(make_frame(self.control_points), padding=0.25)[
             0
         ].approximate_inverse(warp)
 
     def unmix(self) -> RadialFunctions:
-        """These functions by the coefficients of their columns [Φ, q_e]."""
+        """Return these functions by the coefficients of their columns [Φ, q_e]."""
         return replace(self, mixing=None)
 
     def _compute_squared_ratios(self, x: Array) -> Array:
@@ -223,7 +223,7 @@ class RadialBasis(WarpFamily[RadialFunctions]):
     smoothing: float = 1e-3
 
     def bases(self, frames: Frames) -> RadialFunctions:
-        """The bases of n shapes, stacked."""
+        """Make the bases of n shapes, stacked."""
         self._check()
         local = self._place_controls(frames)
         visible = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
@@ -251,7 +251,7 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         return isinstance(self.control_points, str)
 
     def _compute_mixing(self, kernel: Array, border: Array, visible: Mask) -> Array | None:
-        """The mixing of the penalty, nothing of it on a centre that is not seen."""
+        """Compute the mixing of the penalty, zero for centres at missing landmarks."""
         if visible.all():
             return self.penalty.mixing(kernel, border)
         present, q = visible.astype(np.float64), border.shape[-1]
@@ -300,7 +300,7 @@ class RadialBasis(WarpFamily[RadialFunctions]):
 
 
 def landmark_kernel(quantile: float = 0.2, smoothing: float = 1e-3) -> RadialBasis:
-    """The warps of kernel GPA: affine maps, and a Gaussian around every landmark a shape sees.
+    """Make the warps of kernel GPA: affine maps, and a Gaussian around every visible landmark.
 
     Parameters
     ----------

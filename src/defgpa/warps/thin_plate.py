@@ -116,7 +116,7 @@ class ThinPlateBasis(FactoredBasis):
         return columns.mT
 
     def deflate(self) -> DeflatedSplines | None:
-        """These splines in coordinates that all shapes share, if their control points are few.
+        """Return these splines in coordinates common to all shapes, if control points are few.
 
         Not where a grid is nearly flat: some of its points coincide then, and what neither bends
         nor moves anything is better left out by N L⁻ᵀ.
@@ -146,11 +146,11 @@ class ThinPlateBasis(FactoredBasis):
         return self.stiffness[..., None, None] * _make_bending_mask(k, k - d - 1)
 
     def unmix(self) -> ThinPlateBasis:
-        """These splines by the coefficients of their columns [Φ x̂ 1]."""
+        """Return these splines by the coefficients of their columns [Φ x̂ 1]."""
         return replace(self, ridge=None)
 
     def invert(self, warp: Warp) -> Warp:
-        """The paper's approximate inverse: the spline that takes warp(C) back to C."""
+        """Return the paper's approximate inverse: the spline that takes warp(C) back to C."""
         return fit_interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: Any) -> ThinPlateBasis:
@@ -201,7 +201,7 @@ class DeflatedSplines(FactoredBasis):
         return penalty
 
     def express_in_columns(self, weights: Array) -> tuple[ThinPlateBasis, Array]:
-        """The splines by the coefficients of [Φ x̂ 1], and those (…, k + d + 1, j) of weights."""
+        """Return the splines by their columns [Φ x̂ 1], with coefficients (…, k + d + 1, j)."""
         return self.splines.unmix(), self.deflation.matrix @ weights
 
 
@@ -246,7 +246,7 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
     ridge: float = 0.0
 
     def bases(self, frames: Frames) -> ThinPlateBasis:
-        """The bases of n shapes, stacked."""
+        """Make the bases of n shapes, stacked."""
         self._check()
         dim, grid = frames.points.shape[-1], None
         if self.control_points is None:
@@ -285,7 +285,7 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
 
 
 def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
-    """The thin-plate spline, without smoothing, that takes each source point to its target.
+    """Fit the thin-plate spline, without smoothing, that takes each source point to its target.
 
     Solves [[K, C̃], [C̃ᵀ, 0]] [w; A] = [targets; 0] in the sources' own units.
     """
@@ -319,7 +319,7 @@ def _build_kernel_system(controls: Array) -> Array:
 
 
 def _solve_system(system: Array, right: Array) -> Array:
-    """The solution of a square system; least squares where points coincide."""
+    """Solve a square system, in least squares where points coincide."""
     factors, pivots, singular = dgetrf(system)
     if not singular:
         reciprocal_condition, _ = dgecon(factors, np.linalg.norm(system, 1))
@@ -329,7 +329,7 @@ def _solve_system(system: Array, right: Array) -> Array:
 
 
 def _check_spread(controls: Array) -> None:
-    """A ValueError unless the control points of every shape span its space: C̃ of full rank."""
+    """Raise a ValueError unless the control points of every shape span its space."""
     k, d = controls.shape[-2:]
     extents = np.linalg.svd(controls - controls.mean(axis=-2, keepdims=True), compute_uv=False)
     if k <= d or not (extents[..., d - 1] > 1e-9 * extents[..., 0]).all():
@@ -375,7 +375,7 @@ def compute_spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
 
 
 def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
-    """The ``compute_spline_mixing`` of control points on grids, which share most of the work."""
+    """Compute the mixing of control points on grids, which share most of the work."""
     if np.prod(grid.counts) > MANY_CONTROLS:
         return compute_spline_mixing(grid.points, ridge)
     return compute_mixing(
@@ -384,7 +384,7 @@ def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
 
 
 def _compute_positive_kernel(squared: Array, dim: int) -> Array:
-    """± φ, whose matrix is positive on the weights of a spline."""
+    """Return ± φ, whose matrix is positive on the weights of a spline."""
     kernel = compute_thin_plate_kernel(squared, dim)
     kernel *= BENDING_SIGN[dim]
     return kernel
@@ -490,7 +490,7 @@ class Deflation:
         return symmetrise(self._low_rows(self.polynomials.reflect(half.mT)))
 
     def _low_rows(self, rows: Array) -> Array:
-        """Rows of low order (…, q, j) are combined to those that are no affine functions."""
+        """Combine rows of low order (…, q, j) to those that are no affine functions."""
         q = len(self.bent)
         return np.concatenate([self.bent.T @ rows[..., :q, :], rows[..., q:, :]], axis=-2)
 
