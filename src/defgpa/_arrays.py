@@ -233,19 +233,19 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
     This thread works too and the others help it: so it never waits for one that has not begun, and
     blocks within blocks cannot wait for each other.
     """
-    split_range = list(split_range)
-    workers = min(count_threads(), len(split_range)) if len(split_range) > 1 else 1
+    blocks = list(blocks)
+    workers = min(count_threads(), len(blocks)) if len(blocks) > 1 else 1
     if workers == 1:
-        return [work(block) for block in split_range]
+        return [work(block) for block in blocks]
     results: dict[int, _R] = {}
     turn = count()
 
     def take_turns() -> None:
         try:
-            while (mine := next(turn)) < len(split_range):
-                results[mine] = work(split_range[mine])
+            while (mine := next(turn)) < len(blocks):
+                results[mine] = work(blocks[mine])
         except BaseException:
-            deque(islice(turn, len(split_range)), maxlen=0)  # the others need not begin another
+            deque(islice(turn, len(blocks)), maxlen=0)  # the others need not begin another
             raise
 
     with use_threads(1):
@@ -257,7 +257,7 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
             wait(begun)
         for helper in begun:
             helper.result()
-    return [results[number] for number in range(len(split_range))]
+    return [results[number] for number in range(len(blocks))]
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Where a shape lies: its centroid, its size, its principal axes and the box around it.
+"""Frames of shapes: their centroids, sizes, principal axes and boxes, of many shapes at once.
 
-For many shapes at once. Missing points have weight zero; the others have the weights of their
+Missing points have weight zero; the others have the weights of their
 landmarks, or one each.
 """
 
@@ -60,22 +60,22 @@ class Frames:
             frames.__dict__.update(count=total)
         return frames
 
-    def __getitem__(self, part: slice | Mask) -> Frames:
-        """The frames of some of the shapes; what is known already is not computed again."""
-        some = object.__new__(Frames)
-        for name, known in self.__dict__.items():
-            some.__dict__[name] = _of_some(known, part)
-        return some
+    def __getitem__(self, shapes: slice | Mask) -> Frames:
+        """Return the frames of some of the shapes, with the values that are computed already."""
+        frames = object.__new__(Frames)
+        for name, value in self.__dict__.items():
+            frames.__dict__[name] = _restrict_value(value, shapes)
+        return frames
 
     @cached_property
-    def whole(self) -> bool:
-        """Whether nothing is missing."""
+    def is_complete(self) -> bool:
+        """Whether no landmark is missing."""
         return bool(self.visible.all())
 
     @cached_property
     def count(self) -> Array:
         """(n,): the number of visible points."""
-        if self.whole:
+        if self.is_complete:
             return np.full(len(self.points), float(self.points.shape[-2]))
         return self.visible.sum(axis=-1).astype(np.float64)
 
@@ -90,7 +90,7 @@ class Frames:
         # sums over landmarks as products: far faster than a reduction along a middle axis
         if self.weights is not None:
             return (self.weights[:, None, :] @ self.points)[:, 0] / self.mass[:, None]
-        if self.whole:
+        if self.is_complete:
             return np.ones(self.points.shape[-2]) @ self.points / self.points.shape[-2]
         total = (self.visible.astype(np.float64)[:, None, :] @ self.points)[:, 0]
         return total / self.count[:, None]
@@ -99,7 +99,7 @@ class Frames:
     def centred(self) -> Array:
         """(n, m, d): relative to the centroid, missing points zero (they must not count)."""
         centred = self.points - self.centre[:, None, :]
-        if not self.whole:
+        if not self.is_complete:
             centred[~self.visible] = 0.0
         return centred
 
@@ -158,39 +158,43 @@ class Frames:
         # four is what a few roundings add up to, of the farthest coordinate
         return np.asarray(4.0 * np.finfo(np.float64).eps * (1.0 + ratio))
 
-    def thin(self, least: float = DEFAULT.flat) -> Mask:
-        """(n, d): along which principal axes shapes extend less than ``least`` of their length.
+    def find_thin_axes(self, min_extent: float = DEFAULT.flat) -> Mask:
+        """Return along which principal axes shapes extend less than this share of their length.
 
-        Or less than their coordinates are rounded by, if they lie very far from the origin.
+        Rounding counts as no extent, which matters for shapes very far from the origin.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_shapes, n_dims)
         """
-        thinnest = np.maximum(least, self.rounding)
-        if (self._volume > _CUBE * thinnest**2).all():
+        limit = np.maximum(min_extent, self.rounding)
+        if (self._volume > _CUBE * limit**2).all():
             return np.zeros((len(self.points), self.points.shape[-1]), dtype=bool)
         values = self._principal[0]
-        return np.asarray(values < thinnest[:, None] ** 2 * values[:, :1])
+        return np.asarray(values < limit[:, None] ** 2 * values[:, :1])
 
-    def flat(self, least: float = DEFAULT.flat) -> Mask:
-        """(n,): which shapes in space are planes, but for less than ``least`` of their length."""
-        thin = self.thin(least)
-        return np.asarray(thin[:, -1] & ~thin[:, 1])  # a line has no plane
+    def find_planar(self, min_extent: float = DEFAULT.flat) -> Mask:
+        """Return which shapes (n,) in space are planar, but for this share of their length."""
+        is_thin = self.find_thin_axes(min_extent)
+        return np.asarray(is_thin[:, -1] & ~is_thin[:, 1])  # a line has no plane
 
-    def flattened(self, least: float = DEFAULT.flat) -> Frames:
-        """The same shapes, with those that are `flat` laid into their planes.
+    def project_to_planes(self, min_extent: float = DEFAULT.flat) -> Frames:
+        """Project the shapes that are planar but for rounding onto their planes.
 
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.
-        Far from the origin rounding takes the points out of it again; not so what is centred.
+        Far from the origin rounding moves the points off the plane again, but not the centred ones.
         """
-        flat = self.flat(least)
-        if not flat.any():
+        is_planar = self.find_planar(min_extent)
+        if not is_planar.any():
             return self
-        normal = self.axes[flat][:, :, -1:]
+        normal = self.axes[is_planar][:, :, -1:]
         points, centred = np.array(self.points), np.array(self.centred)
-        off = centred[flat] @ normal @ normal.mT
-        centred[flat] -= off
-        points[flat] -= off
-        laid = Frames(points, self.visible, self.weights)
-        laid.__dict__.update(count=self.count, centre=self.centre, centred=centred)
-        return laid
+        distances = centred[is_planar] @ normal @ normal.mT
+        centred[is_planar] -= distances
+        points[is_planar] -= distances
+        projected = Frames(points, self.visible, self.weights)
+        projected.__dict__.update(count=self.count, centre=self.centre, centred=centred)
+        return projected
 
     @cached_property
     def _volume(self) -> Array:
@@ -206,9 +210,9 @@ class Frames:
 
     @property
     def _clearly_wide(self) -> bool:
-        """Told of all shapes without their eigenvalues: (tr² − ‖·‖²) / 2 = Σ λ_j λ_k ≤ 3 λ₁ λ₂."""
-        flat = self.scatter.reshape(len(self.points), -1)
-        squares = np.einsum("nk,nk->n", flat, flat)
+        """Whether no shape is a line, by (tr² − ‖·‖²) / 2 = Σ λ_j λ_k ≤ 3 λ₁ λ₂."""
+        entries = self.scatter.reshape(len(self.points), -1)
+        squares = np.einsum("nk,nk->n", entries, entries)
         traces = np.einsum("ndd->n", self.scatter)
         # then λ₂ > 1e-6 λ₁
         return bool((traces**2 * (1.0 - 6e-6) > squares).all())
@@ -227,7 +231,7 @@ class Frames:
 
 
 def make_frame(points: Array) -> Frames:
-    """The frame of one shape (p, d), all visible."""
+    """Make the frame of one shape (p, d), all visible."""
     return Frames(points[None], np.ones((1, len(points)), dtype=bool))
 
 
@@ -251,8 +255,8 @@ def compute_visible_scatters(columns: Array, masses: Array | Mask) -> Array:
     return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
 
 
-def _of_some(known: Any, part: slice | Mask) -> Any:
-    """The part of a value that has one entry a shape, of several such, or of a plain fact."""
-    if known is None or isinstance(known, bool):
-        return known
-    return tuple(v[part] for v in known) if isinstance(known, tuple) else known[part]
+def _restrict_value(value: Any, shapes: slice | Mask) -> Any:
+    """Return the entries of some shapes of an array or of a tuple of arrays; other values as is."""
+    if value is None or isinstance(value, bool):
+        return value
+    return tuple(array[shapes] for array in value) if isinstance(value, tuple) else value[shapes]
