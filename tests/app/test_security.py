@@ -128,7 +128,7 @@ def test_an_upload_declared_too_large_is_refused_before_it_is_read(page):
 
 
 def test_an_upload_that_is_larger_than_it_says_is_stopped(page, monkeypatch):
-    monkeypatch.setenv("DEFGPA_MAX_BYTES", "1000")
+    monkeypatch.setattr("defgpa.app.routes.get_max_file_size", lambda: 1000)
     page.create()
 
     def blocks():

@@ -33,7 +33,7 @@ export async function showAlign(main) {
     const chosen = JSON.stringify(store.project.settings.method);
     const rows = memory.rows.map((row) => {
       const percent = (value) => (value === null || value === undefined ? null : Number((100 * value).toPrecision(4)));
-      const cells = [h("span", {}, row.label ?? row.name, row.failure ? h("small", {}, ` ${row.failure}`) : null), percent(row.relative_rmse_datum), percent(row.relative_rmse_reference), percent(row.relative_cve), row.seconds,
+      const cells = [h("span", {}, row.label ?? row.name, row.failure ? h("small", {}, ` ${row.failure}`) : null), percent(row.relative_rmse_datum), percent(row.relative_rmse_reference), percent(row.relative_cve), row.seconds == null ? null : Number(row.seconds.toPrecision(2)),
         row.method ? h("button", { class: "quiet", onclick: () => choose(row.method) }, "Use") : ""];
       cells.class = `${memory.verdict?.chosen === row.name ? "best" : ""} ${JSON.stringify(row.method) === chosen ? "chosen" : ""}`;
       return cells;
