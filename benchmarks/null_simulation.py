@@ -121,6 +121,33 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         )
         return found.table["replicate"].p
 
+    def signal(sample: Sample, seed: int) -> float:
+        return statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance).p
+
+    def rates(sample: Sample, seed: int) -> float:
+        evolved = evolve_along_tree(sample, seed)
+        return statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance).p
+
+    def pgls(sample: Sample, seed: int) -> float:
+        evolved = evolve_along_tree(sample, seed)
+        data = {"z": np.random.default_rng([5, seed]).normal(size=N_SPECIMENS)}
+        model = statistics.procrustes_anova(
+            "shape ~ z", evolved, data, seed=seed, tree=make_tree(), **chance
+        )
+        return model["z"].p
+
+    def integration(sample: Sample, seed: int) -> float:
+        blocks = sample.tangents - sample.tangents.mean(axis=0)
+        half = N_LANDMARKS // 2
+        order = np.random.default_rng([7, seed]).permutation(N_SPECIMENS)
+        unrelated = np.concatenate([blocks[:, :half], blocks[order, half:]], axis=1)
+        given = build_sample(sample.tangents.mean(axis=0) + unrelated, superimpose=False)
+        return statistics.integration(given, make_modules(None), seed=seed, **chance).p
+
+    def modularity(sample: Sample, seed: int) -> float:
+        modules = make_modules(seed)
+        return statistics.modularity(sample, modules, seed=seed, interval=False, **chance).p
+
     return {
         "anova": anova,
         "pairwise": pairwise,
@@ -132,7 +159,40 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         "trajectory": trajectory,
         "group distance": group_distance,
         "measurement": measurement,
+        "signal": signal,
+        "rates": rates,
+        "pgls": pgls,
+        "integration": integration,
+        "modularity": modularity,
     }
+
+
+def make_tree() -> statistics.Phylogeny:
+    """Return a random tree of the specimens, the same in all sets."""
+    rng = np.random.default_rng(11)
+    clades = [(f"shape_{k + 1}", 0.0) for k in range(N_SPECIMENS)]
+    age = 0.0
+    while len(clades) > 1:
+        age += rng.exponential(1.0 / len(clades))
+        first, second = (clades.pop(rng.integers(len(clades))) for _ in range(2))
+        pair = ",".join(f"{text}:{age - start:.6f}" for text, start in (first, second))
+        clades.append((f"({pair})", age))
+    return statistics.read_tree(clades[0][0] + ";")
+
+
+def evolve_along_tree(sample: Sample, seed: int) -> Sample:
+    """Return shapes that evolved at one rate by Brownian motion along the tree."""
+    tree = make_tree().take(sample.shapes.names)
+    steps = np.random.default_rng([4, seed]).normal(size=sample.tangents.shape)
+    factor = np.linalg.cholesky(tree.covariance)
+    evolved = sample.tangents.mean(axis=0) + 0.01 * np.tensordot(factor, steps, 1)
+    return build_sample(sample.shapes.with_points(evolved), superimpose=False)
+
+
+def make_modules(seed: int | None) -> list[str]:
+    """Return two modules of equal size, the first landmarks and the others, or at random."""
+    modules = ["a"] * (N_LANDMARKS // 2) + ["b"] * (N_LANDMARKS - N_LANDMARKS // 2)
+    return modules if seed is None else list(np.random.default_rng([8, seed]).permutation(modules))
 
 
 def simulate_p(

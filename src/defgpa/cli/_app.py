@@ -31,6 +31,8 @@ _COMMANDS = {
     "symmetry": "Separate symmetric variation, directional and fluctuating asymmetry.",
     "disparity": "Compare how much groups vary: Procrustes variances with intervals and P.",
     "classify": "Classify specimens by shape, cross-validated; canonical variates.",
+    "covary": "Test how parts of a shape, or shape and numbers, vary together.",
+    "phylo": "Test and draw shape along a phylogeny: signal, ancestors, PGLS, rates.",
     "slide": "Slide semilandmarks along curves and on surfaces.",
     "complete": "Estimate missing landmarks, each with an uncertainty.",
     "export": "Export a saved result to SlicerMorph, R, MorphoJ or meshes.",

@@ -13,6 +13,7 @@ except ImportError as error:
     raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
 
 from defgpa.plot._components import components, outliers, scree
+from defgpa.plot._covariation import covariation, permuted, phylomorphospace
 from defgpa.plot._diagnostics import dial_surface, smoothing_path, spectrum
 from defgpa.plot._displacements import (
     back_projection,
@@ -36,6 +37,7 @@ __all__ = [
     "before_and_after",
     "canonical_variates",
     "components",
+    "covariation",
     "deformation_grid",
     "deviation",
     "dial_surface",
@@ -49,7 +51,9 @@ __all__ = [
     "outliers",
     "overlay",
     "pairwise",
+    "permuted",
     "photograph",
+    "phylomorphospace",
     "picture",
     "picture_with_landmarks",
     "predictions",

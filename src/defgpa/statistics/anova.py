@@ -79,6 +79,8 @@ class ProcrustesAnova:
         head = f"Procrustes analysis of variance, type {kind} sums of squares: {self.formula}"
         how = f"{count} permutations of the residuals of reduced models, seed"
         lines = [head, str(self.provenance), f"{how} {self.permutations.seed}", *self.design.notes]
+        if self.design.whitening is not None:
+            lines.append("Generalised least squares, with the covariance of the specimens")
         return "\n".join([*lines, "", str(self.table)])
 
     __repr__ = __str__

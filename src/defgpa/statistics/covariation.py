@@ -8,6 +8,7 @@ its standard score among the permuted ones (`compare_effect_sizes` compares it b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, Progress
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
@@ -93,6 +95,12 @@ class TwoBlockPLS(Rows):
             else (self.y_center, self.y_axes, self.y_size)
         )
         return np.asarray((center + score * axes[axis - 1]).reshape(size))
+
+    def scores_to_csv(self, names: Sequence[str]) -> str:
+        """Return the scores of the first pair of axes as comma-separated text, by specimen."""
+        pairs = np.column_stack([self.x_scores[:, 0], self.y_scores[:, 0]]).tolist()
+        rows = [(name, *pair) for name, pair in zip(names, pairs, strict=True)]
+        return format_csv(("name", "x_score", "y_score"), rows)
 
     def _rows(self) -> list[tuple[Any, ...]]:
         pairs = zip(self.singular_values, self.shares, strict=True)

@@ -86,11 +86,16 @@ class PhylogeneticComponents(Rows):
         return np.concatenate([self.scores, self.ancestor_scores])
 
     @property
+    def ancestor_names(self) -> list[str]:
+        """Names of the internal nodes: ``root``, ``node_2``, ``node_3``, …"""
+        return ["root", *(f"node_{k}" for k in range(2, len(self.ancestors) + 1))]
+
+    @property
     def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("node", *(f"component_{k + 1}" for k in range(self.scores.shape[1])))
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        names = [*self.tree.tips, *name_ancestors(self.tree)]
+        names = [*self.tree.tips, *self.ancestor_names]
         return [(name, *row) for name, row in zip(names, self.node_scores.tolist(), strict=True)]
 
     def __str__(self) -> str:
@@ -104,12 +109,6 @@ class PhylogeneticComponents(Rows):
         return f"{head}\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__
-
-
-def name_ancestors(tree: Phylogeny) -> list[str]:
-    """Name the internal nodes, the root first: ``root``, ``node 2``, ``node 3``, …"""
-    count = len(tree.parents) - tree.n_tips
-    return ["root", *(f"node {k}" for k in range(2, count + 1))]
 
 
 def phylogenetic_components(
