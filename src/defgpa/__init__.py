@@ -32,7 +32,7 @@ _HOME = {
     "semilandmarks": ["slide"],
     "shapes": ["Shapes"],
     "statistics": ["ShapePCA"],
-    "solvers": ["Dense", "ExactCentering", "Iterative", "SoftCentering"],
+    "solvers": ["Dense", "ExactCentering", "Iterative", "Robust", "SoftCentering"],
     "warps": [
         "Affine",
         "FreeForm",
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from defgpa.model_selection import compare, cross_validate, select_smoothing
     from defgpa.semilandmarks import slide
     from defgpa.shapes import Shapes
-    from defgpa.solvers import Dense, ExactCentering, Iterative, SoftCentering
+    from defgpa.solvers import Dense, ExactCentering, Iterative, Robust, SoftCentering
     from defgpa.statistics import ShapePCA
     from defgpa.warps import (
         Affine,

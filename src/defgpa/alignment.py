@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from defgpa._arrays import Array, Index, Mask, freeze, rms_radius, use_threads
 from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.diagnostics.rejection import RejectedLandmark, Rejection
 from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.notebook import render_table
@@ -51,6 +52,8 @@ class Alignment:
         Rotation from the principal axes of the reference to its pose.
     findings : tuple of Finding
         What a user should be told, as values; ``fit`` has warned of them.
+    rejection : Rejection, optional
+        What a robust fit rejected; None for least squares.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Alignment:
     registration: Registration
     turn: Array
     findings: tuple[Finding, ...] = ()
+    rejection: Rejection | None = None
 
     def __repr__(self) -> str:
         findings = f", {len(self.findings)} findings" if self.findings else ""
@@ -93,6 +97,28 @@ class Alignment:
             *(("finding", str(finding)) for finding in self.findings),
         ]
         return render_table("Alignment", rows)
+
+    @property
+    def weights(self) -> Array:
+        """(n, m): landmark weights of the fit; those of the shapes, reduced by a robust fit."""
+        return self.shapes.weights if self.rejection is None else self.rejection.weights
+
+    @property
+    def rejected(self) -> tuple[RejectedLandmark, ...]:
+        """The landmarks that a robust fit rejected one by one, the largest score first."""
+        if self.rejection is None:
+            return ()
+        names, labels, scores = self.shapes.names, self.shapes.landmarks, self.rejection.scores
+        pairs = np.argwhere(self.rejection.landmarks)
+        found = [RejectedLandmark(names[i], labels[j], float(scores[i, j])) for i, j in pairs]
+        return tuple(sorted(found, key=lambda landmark: -landmark.score))
+
+    @property
+    def rejected_shapes(self) -> tuple[str, ...]:
+        """The shapes that a robust fit rejected as a whole."""
+        if self.rejection is None:
+            return ()
+        return tuple(self.shapes.names[i] for i in np.flatnonzero(self.rejection.shapes))
 
     @cached_property
     def aligned(self) -> Array:
@@ -176,8 +202,9 @@ class Alignment:
         """(n, m): the landmarks the error figures count.
 
         Those visible in two shapes or more: one in a single shape fits perfectly by construction.
+        Landmarks that a robust fit rejected do not count.
         """
-        return freeze(self.shapes.visible & (self.shapes.views >= 2))
+        return freeze((self.weights > 0.0) & (self.shapes.views >= 2))
 
     @cached_property
     def residuals(self) -> Array:
@@ -211,7 +238,8 @@ class Alignment:
     def _root_mean_square(self, distances: Array) -> float:
         """Average distances (n, m) over the landmarks that count, with their weights."""
         squares = distances[self.counted] ** 2
-        return float(np.sqrt(average(squares, unequal_weights(self.shapes), self.counted)))
+        weights = unequal_weights(self.shapes) if self.rejection is None else self.weights
+        return float(np.sqrt(average(squares, weights, self.counted)))
 
     @property
     def n_counted(self) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, choose_threads, freeze
@@ -36,6 +36,7 @@ from defgpa.diagnostics.checks import (
     require_memory,
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
+from defgpa.diagnostics.rejection import Rejection, check_rejection
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError, import_extra
@@ -52,6 +53,7 @@ from defgpa.solvers.eigen import EigenSolver
 from defgpa.solvers.elastic import (
     Anchors,
     Dial,
+    Elastic,
     elastic_gpa,
     orthonormal_rows,
     rigid_start,
@@ -63,6 +65,12 @@ from defgpa.solvers.elastic_warps import (
     elastic_weights,
     linear_projections,
 )
+from defgpa.solvers.leverage import (
+    compute_affine_leverage,
+    compute_similarity_leverage,
+    find_expected_places,
+    predict_landmarks,
+)
 from defgpa.solvers.proportions import compute_moments, find_sides
 from defgpa.solvers.registration import (
     AffineRegistration,
@@ -72,6 +80,13 @@ from defgpa.solvers.registration import (
     affine_warps,
 )
 from defgpa.solvers.rigid import fit_rigid
+from defgpa.solvers.robust import (
+    Robust,
+    RobustWeights,
+    WeightedFit,
+    estimate_weights,
+    keep_faint,
+)
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -81,6 +96,7 @@ class AlignmentEstimator(BaseEstimator):
 
     alignment_: Alignment
     output: str = "aligned"
+    robust: Robust | bool = False
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse unknown parameters with the place where they belong."""
@@ -125,7 +141,35 @@ class AlignmentEstimator(BaseEstimator):
         and by how much the reference would change without them.
         """
         given, frames = self._admitted(shapes)
+        settings = check_robust(self.robust, type(self).__name__)
+        if settings is not None:
+            return self._align_robustly(given, settings)
         return self.looked_at(self._solved(given, frames), frames)
+
+    def _align_robustly(self, shapes: Shapes, settings: Robust) -> Alignment:
+        """Estimate landmark weights, align with them, and keep what they reject in the result."""
+        shared = find_common_landmarks(shapes)
+        core = drop_lone_landmarks(shapes)
+        require_linkage(core)
+
+        def fit(weights: Array, stiffness: float) -> WeightedFit:
+            with self._threads(core):
+                return self._fit_weighted(core, core.with_weights(weights), stiffness)
+
+        estimated = estimate_weights(core.points, core.relative_weights, fit, settings)
+        rejection = spread_over_landmarks(estimated, shapes, shared)
+        faint = keep_faint(rejection.weights, shapes.relative_weights)
+        fitted = self.looked_at(self._solved(*self._admitted(shapes.with_weights(faint))))
+        told = check_rejection(rejection, shapes.visible, shapes.names, shapes.landmarks)
+        findings = (*told, *fitted.findings)
+        return replace(fitted, shapes=shapes, rejection=rejection, findings=findings)
+
+    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+        """Fit weighted shapes, and predict all landmarks of the shapes by the warps.
+
+        ``stiffness`` multiplies the smoothing of warps that have one.
+        """
+        raise NotImplementedError
 
     def looked_at(self, alignment: Alignment, frames: Frames | None = None) -> Alignment:
         """An alignment that was made, with what its shapes (and their frames) themselves show."""
@@ -344,6 +388,8 @@ class DefGPA(AlignmentEstimator):
     output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline; components of ``"aligned"`` are those of the
         residuals, not of the shapes.
+    robust : bool or Robust
+        Whether landmark weights are estimated so that gross errors are left out: True, or settings.
     tuning : Tuning, optional
         Thresholds and sizes, for experts.
 
@@ -380,6 +426,7 @@ class DefGPA(AlignmentEstimator):
         solver: EigenSolver | None = None,
         memory_budget: int = DEFAULT_BUDGET,
         output: str = "aligned",
+        robust: bool | Robust = False,
         tuning: Tuning | None = None,
     ) -> None:
         self.warp = warp
@@ -388,6 +435,7 @@ class DefGPA(AlignmentEstimator):
         self.solver = solver
         self.memory_budget = memory_budget
         self.output = output
+        self.robust = robust
         self.tuning = tuning
 
     @property
@@ -414,6 +462,17 @@ class DefGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         return self.prepare(shapes, frames).align()
+
+    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+        stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
+        problem = stiff.prepare(weighted, make_frames(weighted))
+        reference, coefficients = problem.fit.reference, problem.fit.coefficients
+        places = find_expected_places(reference, shapes.points, weighted.weights)
+        return WeightedFit(
+            reference,
+            *predict_landmarks(problem.cost, coefficients, shapes.points),
+            predict_landmarks(problem.cost, coefficients, places).leverage,
+        )
 
     def prepare(self, shapes: Shapes, frames: Frames) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
@@ -468,6 +527,8 @@ class ElasticGPA(AlignmentEstimator):
         Whether sizes are part of the pose (similarities), and so cost nothing.
     memory_budget : int
         Bytes that features may occupy before they are streamed block by block.
+    robust : bool or Robust
+        Whether landmark weights are estimated so that gross errors are left out: True, or settings.
     tuning : Tuning, optional
         Thresholds and sizes, for experts.
 
@@ -498,6 +559,7 @@ class ElasticGPA(AlignmentEstimator):
         scaling: bool = True,
         *,
         memory_budget: int = DEFAULT_BUDGET,
+        robust: bool | Robust = False,
         tuning: Tuning | None = None,
         output: str = "aligned",
     ) -> None:
@@ -505,6 +567,7 @@ class ElasticGPA(AlignmentEstimator):
         self.rigidity = rigidity
         self.scaling = scaling
         self.memory_budget = memory_budget
+        self.robust = robust
         self.tuning = tuning
         self.output = output
 
@@ -525,6 +588,26 @@ class ElasticGPA(AlignmentEstimator):
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         return self.prepare(shapes, frames).align(self.dial)
+
+    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+        stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
+        problem = stiff.prepare(weighted, make_frames(weighted))
+        cost, firmness = problem.deformable.cost, self.dial.firmness
+        reference, coefficients = problem.solve(self.dial)
+        weights, points = weighted.weights, shapes.points
+        free = predict_landmarks(cost, coefficients, points)
+        places = find_expected_places(reference, points, weights)
+
+        def reduce(leverage: Array, where: Array) -> Array:
+            # κ of the linear part is that of a pose
+            linear = compute_affine_leverage(where, points, weights)
+            pose = compute_similarity_leverage(where, points, weights)
+            return np.maximum(leverage + firmness * (pose - linear), 0.0)
+
+        expected = predict_landmarks(cost, coefficients, places).leverage
+        return WeightedFit(
+            reference, free.predicted, reduce(free.leverage, points), reduce(expected, places)
+        )
 
     def prepare(self, shapes: Shapes, frames: Frames) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
@@ -576,20 +659,27 @@ class ElasticProblem:
         """Return the problem whose warps are charged ``factor`` times as much for bending."""
         return ElasticProblem(self.deformable.scale_penalty(factor))
 
+    def solve(self, dial: Dial) -> tuple[Array, Sequence[Array]]:
+        """Return the reference (m, d) at one position of the dial, and the warps' coefficients."""
+        if dial.firmness == 0.0:
+            return self.deformable.fit.reference, self.deformable.fit.coefficients
+        cost = self.deformable.cost
+        fit = self._descend(dial)
+        return fit.reference, elastic_weights(cost, self.linear, self.weighted_rows, fit)
+
+    def _descend(self, dial: Dial) -> Elastic:
+        tuning = self.deformable.method.tuning
+        inverse = anchored_inverse(
+            self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
+        )
+        return elastic_gpa(self.anchors, inverse, self.starts, dial, tuning)
+
     def align(self, dial: Dial) -> Alignment:
         """Align the shapes at one position of the dial; nothing anchors at its soft end."""
         linear = self.linear  # raises where affine maps are not free
         if dial.firmness == 0.0:
             return self._align_softly()
-        cost, method, model = (
-            self.deformable.cost,
-            self.deformable.method,
-            self.deformable.model,
-        )
-        inverse = anchored_inverse(
-            cost, self.weighted_rows, dial.firmness, method.tuning.dense_landmarks
-        )
-        fit = elastic_gpa(self.anchors, inverse, self.starts, dial, method.tuning)
+        cost, model, fit = self.deformable.cost, self.deformable.model, self._descend(dial)
         coefficients = elastic_weights(cost, linear, self.weighted_rows, fit)
         free = self.deformable.fit.findings
         return Alignment(
@@ -640,6 +730,8 @@ class EuclideanGPA(AlignmentEstimator):
         ``defgpa.statistics.tangent_space(shapes)``.
     reflections : bool
         Whether a shape may be mirrored.
+    robust : bool or Robust
+        Whether landmark weights are estimated so that gross errors are left out: True, or settings.
     output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline.
 
@@ -655,11 +747,22 @@ class EuclideanGPA(AlignmentEstimator):
     """
 
     def __init__(
-        self, scaling: bool = False, *, reflections: bool = False, output: str = "aligned"
+        self,
+        scaling: bool = False,
+        *,
+        reflections: bool = False,
+        robust: bool | Robust = False,
+        output: str = "aligned",
     ) -> None:
         self.scaling = scaling
         self.reflections = reflections
+        self.robust = robust
         self.output = output
+
+    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+        motions, weights = Motions(bool(self.scaling), bool(self.reflections)), weighted.weights
+        fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
+        return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
@@ -687,6 +790,8 @@ class AffineGPA(AlignmentEstimator):
         Any affine change of the reference costs the same in the datum space, so a frame has to be
         chosen, and RMSE_r and the cross-validation error are to be read in it. ``"first"``: the
         affine frame of the first shape, as published. ``"balanced"``: one that favours no shape.
+    robust : bool or Robust
+        Whether landmark weights are estimated so that gross errors are left out: True, or settings.
     output : {"aligned", "superimposed", "back_projected"}
         What ``transform`` hands on in a pipeline.
 
@@ -700,9 +805,21 @@ class AffineGPA(AlignmentEstimator):
     (30, 2)
     """
 
-    def __init__(self, frame: str = "first", *, output: str = "aligned") -> None:
+    def __init__(
+        self,
+        frame: str = "first",
+        *,
+        robust: bool | Robust = False,
+        output: str = "aligned",
+    ) -> None:
         self.frame = frame
+        self.robust = robust
         self.output = output
+
+    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+        fit = fit_affine(weighted.points, shapes.names, weights=unequal_weights(weighted))
+        even = balance_frame(fit)
+        return predict_by_maps(even, shapes.points, weighted.weights, compute_affine_leverage)
 
     def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
         if self.frame not in ("first", "balanced"):
@@ -727,6 +844,77 @@ def prepare_problem(
     given, frames = estimator._admitted(shapes)
     with estimator._threads(given):
         return estimator.prepare(*_linked_core(given, frames))
+
+
+def check_robust(robust: Any, owner: str) -> Robust | None:
+    """Return the settings of a robust fit, or None for least squares."""
+    if isinstance(robust, Robust):
+        return robust
+    if isinstance(robust, (bool, np.bool_)):
+        return Robust() if robust else None
+    raise ValueError(
+        f"The 'robust' parameter of {owner} must be True, False or Robust(...). "
+        f"Got {robust!r} instead."
+    )
+
+
+def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
+    """Estimate the landmark weights of a robust estimator once, and keep them.
+
+    Returns
+    -------
+    estimator
+        The same estimator by least squares; any other estimator as it is.
+    Shapes
+        The shapes with these weights, so that outliers neither choose a method nor dominate its
+        error.
+    """
+    if not getattr(estimator, "robust", False):
+        return estimator, shapes
+    alignment = clone(estimator).align(shapes)
+    weights = keep_faint(alignment.weights, shapes.relative_weights)
+    return clone(estimator).set_params(robust=False), shapes.with_weights(weights)
+
+
+def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Index) -> Rejection:
+    """Make the rejection on all landmarks from robust weights of the shared ones."""
+    weights, scores = np.array(shapes.relative_weights), np.zeros(shapes.visible.shape)
+    rejected = np.zeros(shapes.visible.shape, dtype=bool)
+    weights[:, shared], scores[:, shared] = estimated.weights, estimated.scores
+    rejected[:, shared] = estimated.rejected
+    return Rejection(
+        weights, scores, rejected, estimated.rejected_shapes, converged=estimated.converged
+    )
+
+
+def stiffen(model: Any, factor: float) -> Any:
+    """Return the warp model with its smoothing multiplied, or itself where it has none."""
+    values = {name: getattr(model, name, None) for name in ("smoothing", "theta")}
+    scaled = {name: factor * value for name, value in values.items() if value is not None}
+    has_fields = is_dataclass(model) and {field.name for field in fields(model)} >= scaled.keys()
+    return copy_with(model, scaled) if scaled and has_fields and factor != 1.0 else model
+
+
+def copy_with(model: Any, values: dict[str, float]) -> Any:
+    """Return a copy of a frozen model with other values."""
+    return replace(model, **values)
+
+
+def predict_by_maps(
+    fit: DatumSpaceFit,
+    points: Array,
+    weights: Array,
+    compute_leverage: Callable[[Array, Array, Array], Array],
+) -> WeightedFit:
+    """Predict landmarks (n, m, d) by the affine maps of a datum-space fit."""
+    predicted = points @ fit.matrices + fit.offsets[:, None]
+    places = find_expected_places(fit.reference, points, weights)
+    return WeightedFit(
+        fit.reference,
+        predicted,
+        compute_leverage(points, points, weights),
+        compute_leverage(places, points, weights),
+    )
 
 
 def make_frames(shapes: Shapes) -> Frames:

@@ -55,6 +55,9 @@ class Problem(StrEnum):
     PROPORTIONS_UNDETERMINED = "proportions-undetermined"
     PROPORTIONS_NOT_CONVERGED = "proportions-not-converged"
     LARGE_DEFORMATION = "large-deformation"
+    REJECTED_LANDMARKS = "rejected-landmarks"
+    REJECTED_SHAPES = "rejected-shapes"
+    ROBUST_BREAKDOWN = "robust-breakdown"
     FOLDOVERS = "foldovers"
     # of what is made of several solves
     IN_FOLDS = "in-folds"
@@ -367,7 +370,26 @@ def _describe_stiffer_choice(finding: Finding) -> str:
 
 # Fields of a template: the values of the finding by their names, the names of its shapes, the
 # labels of its landmarks, the messages of its parts, and the remedy in the words of the audience.
+def _describe_robust_breakdown(finding: Finding) -> str:
+    labels = finding.landmarks
+    where = f", of landmarks {listed(labels)} more than a third" if labels else ""
+    return (
+        f"The robust fit left out {finding.values['share']:.0f} % of all landmarks{where}: more "
+        "than can be recovered. Do not trust this result; correct the landmarks first."
+    )
+
+
 _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
+    Problem.REJECTED_LANDMARKS: (
+        "The robust fit left out {count:.0f} landmarks that do not fit the others (scores up to "
+        "{largest:.0f} standard deviations): {labels}. Check them; correct them, or make them "
+        "missing."
+    ),
+    Problem.REJECTED_SHAPES: (
+        "The robust fit left out whole shapes, since too many of their landmarks do not fit the "
+        "others: {names}. Check the order of their landmarks, and whether they are mirrored."
+    ),
+    Problem.ROBUST_BREAKDOWN: _describe_robust_breakdown,
     Problem.LONE_LANDMARKS: (
         "Seen in one shape only: landmark {labels}. That tells nothing about the reference; it was "
         "left out of the solve and placed by its shape's warp."

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from defgpa._arrays import Array, Index, Mask, Progress, freeze
-from defgpa.alignment import Alignment
+from defgpa.alignment import Alignment, average, unequal_weights
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.estimators import (
     DeformableProblem,
     ElasticGPA,
     ElasticProblem,
+    fix_robust_weights,
     with_lone_landmarks,
 )
 from defgpa.model_selection.fold_predictions import predict_folds
@@ -102,8 +103,10 @@ class CrossValidation:
 
     @cached_property
     def error(self) -> float:
-        """CVE = √(Σ ‖predicted − S‖² / κ), κ the number of counted landmarks of all shapes."""
-        return float(np.sqrt(np.mean(self.distances[self.counted] ** 2)))
+        """CVE = √(Σ γ ‖predicted − S‖² / Σ γ) over the counted landmarks of all shapes."""
+        squares = self.distances[self.counted] ** 2
+        weights = unequal_weights(self.alignment.shapes)
+        return float(np.sqrt(average(squares, weights, self.counted)))
 
     @cached_property
     def per_shape(self) -> Array:
@@ -207,7 +210,7 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    model = FoldedModel.fit(estimator, as_shapes(shapes), refit)
+    model = FoldedModel.fit(*fix_robust_weights(estimator, as_shapes(shapes)), refit)
     if model.full.findings:
         warn_about(model.full.findings)
     folds = consecutive_folds(model.full.shapes.n_landmarks, fold_size)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from defgpa._arrays import Array, Mask, Progress, freeze
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
-from defgpa.estimators import ElasticGPA, EuclideanGPA
+from defgpa.estimators import ElasticGPA, EuclideanGPA, fix_robust_weights
 from defgpa.model_selection.folds import Steps, align_without_warning, consecutive_folds
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
@@ -109,12 +109,15 @@ def select_smoothing(
     steps = Steps(positions * (folds + 1), progress)
     warp = find_smooth_warp(estimator)
     anchor = find_anchor(values)
-    sweep = Sweep(estimator, warp, given, fold_size, n_jobs, steps, anchor, tried)
+    plain, weighted = fix_robust_weights(estimator, given)
+    sweep = Sweep(plain, warp, weighted, fold_size, n_jobs, steps, anchor, tried)
     rows = sweep.evaluate(values)
     if grid is None:
         rows += sweep.evaluate(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
     rows.sort(key=lambda row: row[0].value)
     found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
+    if plain is not estimator:
+        found.best.set_params(robust=estimator.robust)
     warn_about(found.findings)
     return found
 

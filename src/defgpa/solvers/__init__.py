@@ -2,5 +2,14 @@
 
 from defgpa.solvers.centering import Centering, ExactCentering, SoftCentering
 from defgpa.solvers.eigen import Dense, EigenSolver, Iterative
+from defgpa.solvers.robust import Robust
 
-__all__ = ["Centering", "Dense", "EigenSolver", "ExactCentering", "Iterative", "SoftCentering"]
+__all__ = [
+    "Centering",
+    "Dense",
+    "EigenSolver",
+    "ExactCentering",
+    "Iterative",
+    "Robust",
+    "SoftCentering",
+]

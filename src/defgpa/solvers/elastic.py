@@ -43,7 +43,7 @@ from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.datum_space import estimate_complete_sizes
 from defgpa.solvers.eigen import choose_signs
-from defgpa.solvers.proportions import compute_moments, find_sides
+from defgpa.solvers.proportions import average_shapes, compute_moments, find_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -262,7 +262,9 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
     visible = anchors.visible.astype(np.float64)
     sizes = estimate_complete_sizes(squares, visible, reference, scales)
-    return np.asarray(reference * (sizes.mean(axis=-1) / compute_norms(reference))[..., None, None])
+    mass = None if anchors.weights is None else anchors.weights.sum(axis=-1)
+    size = average_shapes(sizes, mass)
+    return np.asarray(reference * (size / compute_norms(reference))[..., None, None])
 
 
 def soft_end(frames: Frames, reference: Array) -> Array:

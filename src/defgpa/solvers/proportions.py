@@ -42,6 +42,7 @@ class Moments(Stack):
     axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
     cross: Array  # (…, n, k, d): C
     square: Array  # (…, n): q
+    mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ def compute_moments(
     cross = axes.mT[..., None, :, :] @ weighted
     square = np.einsum("...md,...md->...", weighted, centred)
     if weights is not None:
-        return Moments(compute_visible_scatters(axes, weights), cross, square)
+        return Moments(compute_visible_scatters(axes, weights), cross, square, weights.sum(axis=-1))
     return Moments(_compute_scatter(axes, visible), cross, square)
 
 
@@ -194,7 +195,7 @@ def _fit_on_sides(
         )
     _, scale = descent.fit_similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
-    size = (1.0 / np.where(scale > 0.0, scale, 1.0)).mean(axis=-1)
+    size = average_shapes(1.0 / np.where(scale > 0.0, scale, 1.0), moments.mass)
     return Proportions(
         matrix * size[..., None, None],
         _compute_residual(moments, matrix, scale),
@@ -326,7 +327,8 @@ def _solve_closed_form(moments: Moments) -> Array:
     ridge = _SINGULAR * np.einsum("...kk->...", moments.axes)[..., None, None]
     maps = np.linalg.solve(moments.axes + ridge * np.eye(moments.axes.shape[-1]), moments.cross)
     squares = maps @ maps.mT
-    mean = (squares / np.einsum("...kk->...", squares)[..., None, None]).mean(axis=-3)
+    shares = None if moments.mass is None else moments.mass[..., None, None]
+    mean = average_shapes(squares / np.einsum("...kk->...", squares)[..., None, None], shares, -3)
     values, vectors = np.linalg.eigh(mean)
     k, d = moments.cross.shape[-2:]
     matrix = np.zeros((*mean.shape[:-2], k, d))
@@ -334,6 +336,13 @@ def _solve_closed_form(moments: Moments) -> Array:
     roots = np.sqrt(np.maximum(values[..., None, largest], 0.0))
     matrix[..., : min(k, d)] = vectors[..., largest] * roots
     return matrix
+
+
+def average_shapes(values: Array, mass: Array | None, axis: int = -1) -> Array:
+    """Average over shapes; each counts by its total landmark weight, where there are weights."""
+    if mass is None:
+        return np.asarray(values.mean(axis=axis))
+    return np.asarray((mass * values).sum(axis=axis) / mass.sum(axis=axis))
 
 
 def _choose_sides(moments: Moments, matrix: Array) -> Array:

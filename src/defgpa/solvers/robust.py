@@ -146,6 +146,7 @@ def estimate_weights(
         scores, levels, scales = score_residuals(studentize(fitted, weights, points), n_dims)
         if early:
             updated = given_weights * weigh_gradually(scores)
+            updated[levels > _MAX_LEVEL] = 0.0
         else:
             updated = given_weights * weigh_finally(scores, weights, given_weights, settings)
             updated[find_rejected_shapes(updated, given_weights, levels, settings)] = 0.0

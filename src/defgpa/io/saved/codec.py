@@ -17,6 +17,7 @@ import numpy as np
 
 from defgpa import warps
 from defgpa._arrays import Array
+from defgpa.diagnostics.rejection import Rejection
 from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.procrustes import Motions
@@ -207,7 +208,7 @@ _BUILT_IN = (
     *(warps.BendingEnergy, warps.DistanceQuantile, warps.Laplacian, warps.Membrane),
     *(warps.NativeNorm, warps.WeightRidge),
     *(AffineRegistration, ElasticRegistration, MotionRegistration, Motions, RidgeRegistration),
-    *(DescentDiagnostics, SpectralDiagnostics),
+    *(DescentDiagnostics, SpectralDiagnostics, Rejection),
 )
 _SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
 _GRID = ("counts", "axes", "first", "step")

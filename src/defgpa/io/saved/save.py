@@ -118,6 +118,7 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
         "weights": [encode(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encode(offsets, arrays),
         "diagnostics": encode(alignment.diagnostics, arrays),
+        "rejection": encode(alignment.rejection, arrays),
         "findings": [finding.to_dict() for finding in alignment.findings],
     }
 
@@ -142,7 +143,8 @@ def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -
     _require_sizes(content, arrays, shapes)
     values = {key: decode(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
     findings = tuple(Finding.from_dict(fields) for fields in content["findings"])
-    return Alignment(shapes=shapes, warps=warps, findings=findings, **values)
+    rejection = decode(content.get("rejection"), arrays)
+    return Alignment(shapes=shapes, warps=warps, findings=findings, rejection=rejection, **values)
 
 
 def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:

@@ -1,0 +1,86 @@
+"""Landmarks and shapes that a robust fit rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from defgpa._arrays import Array, Mask
+from defgpa.diagnostics.findings import Finding, Problem
+
+_MAX_REJECTED_SHARE = 1 / 3  # of the observations of a landmark, or of all shapes
+
+
+class RejectedLandmark(NamedTuple):
+    """A landmark of a shape that a robust fit left out."""
+
+    shape: str
+    landmark: str
+    score: float  # its leave-one-out residual, in robust standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Rejection:
+    """What a robust fit rejected.
+
+    Attributes
+    ----------
+    weights : array (n, m)
+        Landmark weights at the end, 0 where rejected or missing.
+    scores : array (n, m)
+        Leave-one-out residuals, in robust standard deviations.
+    landmarks : array (n, m) of bool
+        Landmarks rejected one by one.
+    shapes : array (n,) of bool
+        Shapes rejected as a whole.
+    converged : bool
+        Whether the rounds came to an end.
+    """
+
+    weights: Array
+    scores: Array
+    landmarks: Mask
+    shapes: Mask
+    converged: bool
+
+
+def check_rejection(
+    rejection: Rejection, visible: Mask, names: Sequence[str], labels: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Report what a robust fit rejected, and whether it was too much to be trusted."""
+    return (
+        *_report_landmarks(rejection, names, labels),
+        *_report_shapes(rejection, names),
+        *_check_breakdown(rejection, visible, labels),
+    )
+
+
+def _report_landmarks(
+    rejection: Rejection, names: Sequence[str], labels: Sequence[str]
+) -> Iterator[Finding]:
+    rejected = np.argwhere(rejection.landmarks)
+    if len(rejected):
+        pairs = tuple(f"{names[i]}: {labels[j]}" for i, j in rejected)
+        values = {"count": len(rejected), "largest": rejection.scores[rejection.landmarks].max()}
+        yield Finding(Problem.REJECTED_LANDMARKS, landmarks=pairs, values=values)
+
+
+def _report_shapes(rejection: Rejection, names: Sequence[str]) -> Iterator[Finding]:
+    rejected = tuple(names[int(i)] for i in np.flatnonzero(rejection.shapes))
+    if rejected:
+        yield Finding(Problem.REJECTED_SHAPES, shapes=rejected)
+
+
+def _check_breakdown(
+    rejection: Rejection, visible: Mask, labels: Sequence[str]
+) -> Iterator[Finding]:
+    """Report where more is rejected than can be recovered."""
+    out = (rejection.landmarks | rejection.shapes[:, np.newaxis]) & visible
+    shares = out.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
+    worst = tuple(labels[int(j)] for j in np.flatnonzero(shares > _MAX_REJECTED_SHARE))
+    if worst or rejection.shapes.mean() > _MAX_REJECTED_SHARE:
+        share = 100.0 * out.sum() / max(int(visible.sum()), 1)
+        yield Finding(Problem.ROBUST_BREAKDOWN, landmarks=worst, values={"share": share})

@@ -1,0 +1,176 @@
+"""A robust fit leaves gross errors out, names them, and costs nothing where there are none."""
+
+import numpy as np
+import pytest
+
+import defgpa
+from defgpa import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Robust, Shapes
+from defgpa.datasets import smooth_family
+from defgpa.procrustes import procrustes_distance
+from defgpa.solvers.leverage import (
+    compute_affine_leverage,
+    compute_similarity_leverage,
+    predict_landmarks,
+)
+from defgpa.solvers.robust import cut_weights, weigh_finally, weigh_gradually
+
+ESTIMATORS = {
+    "deformable": DefGPA,
+    "elastic": ElasticGPA,
+    "affine": AffineGPA,
+    "rigid": lambda **options: EuclideanGPA(scaling=True, **options),
+}
+every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+
+
+def displaced(points, fraction, seed):
+    """Displace landmarks by 0.3 to 2 sizes; return the points and which are wrong."""
+    rng, points = np.random.default_rng(seed), np.array(points)
+    wrong = rng.random(points.shape[:2]) < fraction
+    directions = rng.normal(size=(int(wrong.sum()), points.shape[2]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    points[wrong] += rng.uniform(0.3, 2.0, size=(len(directions), 1)) * directions
+    return points, wrong
+
+
+@pytest.fixture(params=[2, 3], ids=["2-D", "3-D"])
+def family(request):
+    return smooth_family(20, 30, request.param, bend=0.05, noise=0.01, seed=4)
+
+
+@every_estimator
+def test_displaced_landmarks_are_named_and_left_out(make, family):
+    points, wrong = displaced(family.shapes.points, 0.05, seed=1)
+    robust = make(robust=True).align(points)
+    rejected = robust.rejection.landmarks | robust.rejection.shapes[:, None]
+    assert (rejected & wrong).sum() >= 0.9 * wrong.sum()
+    assert (rejected & ~wrong).sum() <= 0.02 * wrong.size
+    errors = [
+        procrustes_distance(alignment.reference, make().align(family.shapes).reference)
+        for alignment in (robust, make().align(points))
+    ]
+    assert errors[0] < 0.35 * errors[1]
+
+
+def test_exchanged_landmarks_are_named(family):
+    points = np.array(family.shapes.points)
+    points[3, [4, 20]] = points[3, [20, 4]]
+    robust = DefGPA(robust=True).align(points)
+    named = {(found.shape, found.landmark) for found in robust.rejected}
+    assert {("shape_4", "5"), ("shape_4", "21")} <= named
+    assert robust.findings[0].problem == "rejected-landmarks"
+    assert "shape_4: 5" in str(robust.findings[0])
+
+
+def test_clean_shapes_keep_their_reference(family):
+    plain, robust = (DefGPA(robust=robust).align(family.shapes) for robust in (False, True))
+    errors = [procrustes_distance(a.reference, family.truth) for a in (plain, robust)]
+    assert errors[1] < 1.3 * errors[0]
+    assert (robust.weights < 0.25).mean() < 0.03
+
+
+def test_shape_in_reverse_order_is_rejected_as_a_whole(family):
+    points = np.array(family.shapes.points)
+    points[7] = points[7, ::-1]
+    robust = DefGPA(robust=True).align(points)
+    assert robust.rejected_shapes == ("shape_8",)
+    assert np.isfinite(robust.aligned[7]).all()  # it still has a warp
+    clean = DefGPA().align(np.delete(points, 7, axis=0)).reference
+    assert procrustes_distance(robust.reference, clean) < 0.01
+
+
+def test_errors_count_what_was_kept(family):
+    points, wrong = displaced(family.shapes.points, 0.05, seed=2)
+    robust, plain = (DefGPA(robust=robust).align(points) for robust in (True, False))
+    clean = DefGPA().align(np.where(wrong[..., None], np.nan, points))
+    assert robust.rmse_reference == pytest.approx(clean.rmse_reference, rel=0.1)
+    assert plain.rmse_reference > 1.5 * robust.rmse_reference
+    assert not robust.counted[robust.rejection.landmarks].any()
+
+
+def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
+    points, wrong = displaced(family.shapes.points, 0.05, seed=2)
+    estimator = DefGPA(robust=True)
+    robust = defgpa.cross_validate(estimator, points)
+    clean = defgpa.cross_validate(DefGPA(), np.where(wrong[..., None], np.nan, points))
+    assert robust.error == pytest.approx(clean.error, rel=0.1)
+    path = defgpa.select_smoothing(estimator, points, grid=[1e-6, 1e-4, 1e-2, 1.0], fold_size=5)
+    assert path.best.robust is True
+    assert estimator.robust is True
+
+
+def test_result_is_saved_with_its_rejection(family, tmp_path):
+    points, _ = displaced(family.shapes.points, 0.05, seed=3)
+    alignment = DefGPA(robust=True).align(points)
+    defgpa.save(alignment, tmp_path / "result.npz")
+    loaded = defgpa.load(tmp_path / "result.npz")
+    np.testing.assert_array_equal(loaded.weights, alignment.weights)
+    assert loaded.rejected == alignment.rejected
+    assert loaded.rmse_reference == alignment.rmse_reference
+
+
+def test_breakdown_is_told(family):
+    points = np.array(family.shapes.points)
+    rng = np.random.default_rng(0)
+    points[:9, 6] += rng.normal(size=(9, points.shape[2]))
+    problems = [finding.problem for finding in DefGPA(robust=True).align(points).findings]
+    assert "robust-breakdown" in problems
+
+
+def test_settings_are_taken_and_wrong_ones_refused(family):
+    points, _ = displaced(family.shapes.points, 0.05, seed=1)
+    strict = DefGPA(robust=Robust(rejection=3.0, readmission=2.5)).align(points)
+    lenient = DefGPA(robust=Robust(rejection=30.0, readmission=25.0)).align(points)
+    assert strict.rejection.landmarks.sum() > lenient.rejection.landmarks.sum()
+    with pytest.raises(ValueError, match=r"'robust' parameter of DefGPA.*'yes'"):
+        DefGPA(robust="yes").fit(points)
+
+
+def test_weights_of_the_user_are_a_start(family):
+    points, wrong = displaced(family.shapes.points, 0.05, seed=1)
+    likelihood = np.where(wrong, 0.2, 0.9)
+    robust = DefGPA(robust=True).align(Shapes(points, weights=likelihood))
+    assert robust.weights[~wrong].mean() > 4 * max(robust.weights[wrong].mean(), 1e-9)
+
+
+def test_weight_functions():
+    assert weigh_gradually(np.array([0.0, 3.0])).tolist() == [1.0, 0.25]
+    scores = np.array([[0.0, 2.9, 4.0, 5.0, 9.0]])
+    ones = np.ones((1, 5))
+    weights = weigh_finally(scores, ones, ones, Robust())
+    np.testing.assert_allclose(weights, [[1.0, 1.0, 0.5, 0.0, 0.0]], atol=1e-12)
+    rejected_before = weigh_finally(scores, 0.0 * ones, ones, Robust())
+    assert rejected_before[0, 2] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_every_shape_keeps_enough_landmarks():
+    weights = np.full((5, 10), 0.01)
+    weights[:, 0] = 1.0
+    cut = cut_weights(weights, np.ones((5, 10)), np.arange(50.0).reshape(5, 10), 2)
+    assert ((cut > 0).sum(axis=1) >= 6).all()
+
+
+def test_leverage_is_the_derivative_of_the_prediction(family):
+    """Moving the target of a landmark moves its prediction by its leverage."""
+    shapes = family.shapes
+    problem = DefGPA().prepare(shapes, defgpa.estimators.make_frames(shapes))
+    reference = problem.fit.reference
+    cost, points = problem.cost, shapes.points
+    leverage = predict_landmarks(cost, problem.fit.coefficients, points).leverage
+    moved = np.array(reference)
+    moved[5, 0] += 1.0
+    before, after = (
+        predict_landmarks(cost, cost.fit_warps(target).coefficients, points).predicted
+        for target in (reference, moved)
+    )
+    np.testing.assert_allclose((after - before)[:, 5, 0], leverage[:, 5], rtol=1e-6)
+
+
+def test_leverages_of_maps_add_up_to_their_parameters(family):
+    """Σ q is the number of parameters per coordinate: d + 1 for affine maps."""
+    points, weights = family.shapes.points, np.ones(family.shapes.visible.shape)
+    d = points.shape[2]
+    affine = compute_affine_leverage(points, points, weights).sum(axis=1)
+    np.testing.assert_allclose(affine, d + 1)
+    similarity = compute_similarity_leverage(points, points, weights).sum(axis=1)
+    np.testing.assert_allclose(similarity, {2: 2.0, 3: 7 / 3}[d])
