@@ -44,6 +44,7 @@ class TestManners:
             "solver": solver,
             "memory_budget": 5,
             "output": "aligned",
+            "robust": False,
             "tuning": None,
         }
         assert model.proportions is scale
