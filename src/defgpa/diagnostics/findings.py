@@ -372,7 +372,7 @@ def _describe_stiffer_choice(finding: Finding) -> str:
 # labels of its landmarks, the messages of its parts, and the remedy in the words of the audience.
 def _describe_robust_breakdown(finding: Finding) -> str:
     labels = finding.landmarks
-    where = f", of landmarks {listed(labels)} more than a third" if labels else ""
+    where = f", of landmarks {format_names(labels)} more than a third" if labels else ""
     return (
         f"The robust fit left out {finding.values['share']:.0f} % of all landmarks{where}: more "
         "than can be recovered. Do not trust this result; correct the landmarks first."
