@@ -16,6 +16,7 @@ from test_hinges import hinged, hinged_like
 from defgpa import (
     Affine,
     DefGPA,
+    ElasticGPA,
     FreeForm,
     Iterative,
     Polynomial,
@@ -30,7 +31,7 @@ from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps, consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
-from support import EXACT, FAMILIES, smooth_family
+from support import EXACT, FAMILIES, shared_points, smooth_family
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning"),
@@ -87,7 +88,7 @@ PROVOKED = {
     Problem.WEAK_CENTERING: (near, DefGPA(Affine(), centering=SoftCentering(1e-9))),
     Problem.NARROW_GAP: (
         lambda: smooth_family(seed=31, n=4, m=25),
-        DefGPA(ThinPlateSpline(4, theta=0.0), tuning=Tuning(narrow_gap=0.9)),
+        DefGPA(ThinPlateSpline(4, theta=0.0), tuning=Tuning(narrow_gap=0.95)),
     ),
     Problem.FREE_DIRECTIONS: (lambda: hinged(0)[0], DefGPA(Affine())),
     Problem.HINGE: (sheared, DefGPA(Affine())),
@@ -228,13 +229,23 @@ def test_affine_folds_are_refits(proportions, name):
 
 
 @every_model
-@every_choice
 @pytest.mark.parametrize("name", FAMILIES)
-def test_folds_predict_about_as_refits_do(warp, proportions, name):
+def test_most_predictions_of_folds_are_about_those_of_refits(warp, name):
+    """Most: a refit spans its grid anew, so it extrapolates to the outermost landmarks."""
     points = smooth_family(**FAMILIES[name])
-    model = DefGPA(warp, proportions=proportions)
-    default, refit = (cross_validate(model, points, 4, refit=refit) for refit in (False, True))
-    np.testing.assert_allclose(default.error, refit.error, rtol=0.2)
+    folds = [cross_validate(DefGPA(warp), points, 4, refit=refit) for refit in (False, True)]
+    default, refit = (np.nanmedian(cv.distances) for cv in folds)
+    np.testing.assert_allclose(default, refit, rtol=0.06)
+
+
+@pytest.mark.parametrize("model", [DefGPA(), ElasticGPA()], ids=["deformable", "elastic"])
+@pytest.mark.parametrize(
+    ("name", "rtol"), [("face2d", 0.005), ("lizards2d", 0.005), ("plethodon2d", 0.05)]
+)
+def test_the_error_of_real_sets_is_that_of_refits(name, rtol, model):
+    points = shared_points(name)
+    default, refit = (cross_validate(model, points, refit=refit) for refit in (False, True))
+    np.testing.assert_allclose(default.error, refit.error, rtol=rtol)
 
 
 def test_a_hinged_fold_is_found_among_sound_ones():

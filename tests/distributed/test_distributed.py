@@ -163,7 +163,7 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
     from defgpa.distributed.cost import DistributedCost
 
     products = []
-    explained = DistributedCost._explained
+    explain = DistributedCost._explain
     with cluster(processes=True) as client:
         pids = list(client.run(os.getpid).values())
 
@@ -171,9 +171,9 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
             products.append(block.shape[1])
             if len(products) == 2:
                 os.kill(pids[0], signal.SIGKILL)
-            return explained(self, block)
+            return explain(self, block)
 
-        monkeypatch.setattr(DistributedCost, "_explained", kills_at_the_second_product)
+        monkeypatch.setattr(DistributedCost, "_explain", kills_at_the_second_product)
         there = defgpa.distributed.align(
             chunked(points), defgpa.DefGPA(solver=Iterative(accuracy=1e-12)), client
         )

@@ -29,13 +29,15 @@ from defgpa.estimators import DeformableProblem, ElasticProblem
 from defgpa.frames import Frames
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
 from defgpa.solvers.anchored_cost import RootInverse
+from defgpa.solvers.centering import ExactCentering, SoftCentering
 from defgpa.solvers.deformable import (
     LocalShapes,
+    add_free_axes,
     compute_looseness,
     find_reference_axes,
     pair_with_axes,
 )
-from defgpa.solvers.eigen import Preconditioner, Spectrum
+from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes_of_all
 from defgpa.solvers.elastic import (
     Anchors,
     Dial,
@@ -56,26 +58,28 @@ from defgpa.solvers.proportions import (
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
-    """A fold, by the landmarks of a problem: those that at least two shapes share."""
+class ReducedFolds:
+    """Folds of one size whose landmarks are left out of every shape.
 
-    number: int
-    landmarks: Index  # J
-    kept: Index  # K
+    Landmarks are those of a problem: at least two shapes share each.
+    """
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """How many landmarks are left out, and kept."""
-        return len(self.landmarks), len(self.kept)
+    numbers: Index  # (g,): of each among all folds
+    landmarks: Index  # (g, N): J of each
+    kept: Index  # (g, m'): K of each
+    forms: LeftOutForms  # (g, …)
 
+    def __len__(self) -> int:
+        return len(self.numbers)
 
-@dataclass(frozen=True, eq=False)
-class ReducedFold:
-    """A fold whose landmarks are left out of every shape."""
-
-    fold: Fold
-    forms: LeftOutForms
-    spectrum: Spectrum | None = None  # of the reduced cost
+    def select(self, chosen: Index) -> ReducedFolds:
+        """Return some of the folds."""
+        return ReducedFolds(
+            self.numbers[chosen],
+            self.landmarks[chosen],
+            self.kept[chosen],
+            self.forms.select(chosen),
+        )
 
 
 def predict_folds(
@@ -116,11 +120,15 @@ def predict_folds(
             solver: _FoldSolver = _ElasticFolds(problem, reduction, full.reference[shared], dial)
         else:
             solver = _DeformableFolds(reduction, full.reference[shared], at_mean_size=elastic)
-        for block in _make_blocks(deformable, shared, folds):
-            for fold, predicted, reference, findings in solver.predict(block, outcomes):
-                outcomes[fold.number] = LeftOut(predicted, findings)
-                references[fold.number] = reference
-            steps.advance(len(block))
+        for numbers, landmarks in _make_blocks(deformable, full, folds):
+            reduced = reduction.leave_out(numbers, landmarks, outcomes)
+            predictions = solver.predict(reduced) if len(reduced) else ()
+            for number, predicted, reference, findings in predictions:
+                outcomes[number] = LeftOut(predicted, findings)
+                references[number] = reference
+            steps.advance(len(numbers))
+    if len(shared) == full.shapes.n_landmarks:
+        return [outcomes[number] for number in range(len(folds))]
     return [
         _add_lone_landmarks(outcomes.get(number), references.get(number), full, shared, fold)
         for number, fold in enumerate(folds)
@@ -128,22 +136,30 @@ def predict_folds(
 
 
 def _make_blocks(
-    problem: DeformableProblem, shared: Index, folds: Sequence[Index]
-) -> Iterator[list[Fold]]:
-    """Group folds of one size into blocks whose arrays stay in the cache."""
-    n, m = problem.shapes.n_shapes, len(shared)
-    everything = np.arange(m)
-    by_size: dict[tuple[int, int], list[Fold]] = {}
-    for number, landmarks in enumerate(folds):
-        left_out = np.flatnonzero(np.isin(shared, landmarks))
-        fold = Fold(number, left_out, np.delete(everything, left_out))
-        by_size.setdefault(fold.size, []).append(fold)
-    for (size, _), equal in by_size.items():
-        if not size:  # all of them are landmarks that only one shape has
-            continue
+    problem: DeformableProblem, full: Alignment, folds: Sequence[Index]
+) -> Iterator[tuple[Index, Index]]:
+    """Group folds of one size into blocks whose arrays stay in the cache.
+
+    Yields the numbers (g,) of the folds of a block, and their landmarks (g, N) among the shared.
+    """
+    n, m = problem.shapes.n_shapes, problem.shapes.n_landmarks
+    positions = np.full(full.shapes.n_landmarks, -1)
+    positions[full.shapes.views >= 2] = np.arange(m)
+    by_size: dict[int, list[tuple[int, Index]]] = {}
+    for number, fold in enumerate(folds):
+        landmarks = positions[fold]
+        landmarks = landmarks[landmarks >= 0]
+        by_size.setdefault(len(landmarks), []).append((number, landmarks))
+    by_size.pop(0, None)  # all of their landmarks are such that only one shape has
+    for size, pairs in by_size.items():
         n_bytes = 8 * n * m * (3 * size + 2 * problem.shapes.n_dims)
+        if m <= problem.method.tuning.dense_landmarks:
+            n_bytes += 8 * m * m
         step = max(1, problem.method.tuning.fold_bytes // n_bytes)
-        yield from (equal[start : start + step] for start in range(0, len(equal), step))
+        for first in range(0, len(pairs), step):
+            block = pairs[first : first + step]
+            numbers = np.array([number for number, _ in block])
+            yield numbers, np.stack([landmarks for _, landmarks in block])
 
 
 def _add_lone_landmarks(
@@ -194,6 +210,14 @@ class _Reduction:
         cost, tuning = self.problem.cost, self.problem.method.tuning
         return cost.dense() if cost.n_landmarks <= tuning.dense_landmarks else None
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether the axes of all folds come from small matrices."""
+        method = self.problem.method
+        by_lapack = method.solver is None or type(method.solver) is Dense
+        is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
+        return self.matrix is not None and by_lapack and is_stackable
+
     @cached_property
     def inverse(self) -> Preconditioner | None:
         """An approximation of P⁻¹, where P is not formed."""
@@ -210,13 +234,36 @@ class _Reduction:
             n_spare += 1
         return n_spare
 
-    def check(self, fold: Fold, singular: Mask) -> None:
-        """Raise if the shapes are not linked, or a warp not determined, without a fold."""
+    def leave_out(
+        self, numbers: Index, landmarks: Index, outcomes: dict[int, LeftOut]
+    ) -> ReducedFolds:
+        """Leave folds out of every shape; one that cannot be becomes an outcome with its error."""
+        visible, cost = self.problem.local.visible, self.problem.cost
+        g, size = landmarks.shape
+        is_kept = np.ones((g, visible.shape[1]), dtype=bool)
+        np.put_along_axis(is_kept, landmarks, False, axis=1)
+        kept = np.nonzero(is_kept)[1].reshape(g, -1)
+        rows = cost.residual_rows(landmarks.ravel())
+        rows = np.moveaxis(rows.reshape(len(visible), g, size, -1), 1, 0)
+        forms = leave_out(rows, np.moveaxis(visible[:, landmarks], 1, 0), landmarks, kept)
+        folds = ReducedFolds(numbers, landmarks, kept, forms)
+        doubtful = forms.singular.any(axis=1) | (size > self.max_unlinked)
+        failed = []
+        for i in np.flatnonzero(doubtful):
+            try:
+                self._check(kept[i], forms.singular[i])
+            except DefgpaError as error:
+                nothing = np.full((len(visible), size, self.problem.local.n_dims), np.nan)
+                outcomes[int(numbers[i])] = LeftOut(nothing, error=error)
+                failed.append(i)
+        return folds.select(np.delete(np.arange(g), failed)) if failed else folds
+
+    def _check(self, kept: Index, singular: Mask) -> None:
+        """Raise if the shapes are not linked, or a warp not determined, by what is kept."""
         local = self.problem.local
         if singular.any():
-            refuse_degenerate_shapes(self.restrict(fold).frames, local.names)
-        if len(fold.landmarks) > self.max_unlinked:
-            require_linkage_by_pattern(local.visible[:, fold.kept], local.names, local.n_dims)
+            refuse_degenerate_shapes(self.restrict(kept).frames, local.names)
+        require_linkage_by_pattern(local.visible[:, kept], local.names, local.n_dims)
         if not singular.any():
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
@@ -226,27 +273,31 @@ class _Reduction:
             "shape has landmarks. Use more smoothing, or fewer functions"
         )
 
-    def restrict(self, fold: Fold) -> LocalShapes:
+    def make_costs(self, folds: ReducedFolds) -> Iterator[LeftOutCost]:
+        """Make the cost of each fold."""
+        for number, kept in enumerate(folds.kept):
+            forms = folds.forms.select(number)
+            yield LeftOutCost(self.problem.cost, kept, forms, self.matrix, self.inverse)
+
+    def restrict(self, kept: Index) -> LocalShapes:
         """Return the shapes on the landmarks that are kept."""
         local = self.problem.local
-        frames, kept = local.frames, fold.kept
+        frames = local.frames
         points = np.where(frames.visible[:, kept, None], frames.points[:, kept], np.nan)
         weights = None if frames.weights is None else frames.weights[:, kept]
         cut = Frames.of(points, frames.visible[:, kept], weights).project_to_planes()
         return LocalShapes(cut, local.names, [local.landmarks[int(j)] for j in kept])
 
-    def centre(self, block: Sequence[ReducedFold]) -> CentredFolds:
+    def centre(self, folds: ReducedFolds) -> CentredFolds:
         """Centre the shapes of each fold on the landmarks that are kept."""
-        frames = self.problem.local.frames
-        kept = np.stack([reduced.fold.kept for reduced in block])
-        landmarks = np.stack([reduced.fold.landmarks for reduced in block])
+        frames, kept = self.problem.local.frames, folds.kept
         visible = np.moveaxis(frames.visible[:, kept], 1, 0)
         weights = None if frames.weights is None else np.moveaxis(frames.weights[:, kept], 1, 0)
         masses = visible.astype(np.float64) if weights is None else weights
         totals = masses.sum(axis=2)[..., None, None]
         inside = np.moveaxis(frames.centred[:, kept], 1, 0)
         means = (masses[..., None, :] @ inside) / np.where(totals > 0.0, totals, 1.0)
-        outside = np.moveaxis(frames.centred[:, landmarks], 1, 0) - means
+        outside = np.moveaxis(frames.centred[:, folds.landmarks], 1, 0) - means
         centred = inside - means
         if not frames.is_complete:
             centred[~visible] = 0.0
@@ -263,44 +314,24 @@ class CentredFolds:
     left_out: Array  # (g, n, N, d): the landmarks of the fold
 
 
-# a fold, its predictions (n, N, d) and reference (m', d), posed like that of all landmarks
-Prediction = tuple[Fold, Array, Array, tuple[Finding, ...]]
+# the number of a fold, its predictions (n, N, d), its reference (m', d), posed like that of all
+# landmarks, and its findings
+Prediction = tuple[int, Array, Array, tuple[Finding, ...]]
 
 
 class _FoldSolver:
-    """Predicts blocks of folds."""
+    """Predicts the landmarks of folds."""
 
     reduction: _Reduction
     reference: Array  # (m, d): that of all landmarks
 
-    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
-        """Yield the predictions of every fold that can be left out."""
+    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
+        """Yield the predictions of every fold."""
         raise NotImplementedError
 
-    def reduce(
-        self, block: Sequence[Fold], outcomes: dict[int, LeftOut]
-    ) -> Iterator[tuple[Fold, LeftOutForms]]:
-        """Leave each fold out; a fold that cannot be left out becomes an outcome with its error."""
-        problem = self.reduction.problem
-        visible = problem.local.visible
-        landmarks = np.concatenate([fold.landmarks for fold in block])
-        rows = problem.cost.residual_rows(landmarks)
-        size = len(block[0].landmarks)
-        for number, fold in enumerate(block):
-            part = rows[:, number * size : (number + 1) * size]
-            forms = leave_out(part, visible[:, fold.landmarks], fold.landmarks, fold.kept)
-            try:
-                self.reduction.check(fold, forms.singular)
-            except DefgpaError as error:
-                nothing = np.full((len(visible), size, problem.local.n_dims), np.nan)
-                outcomes[fold.number] = LeftOut(nothing, error=error)
-            else:
-                yield fold, forms
-
-    def pose(self, block: Sequence[ReducedFold], references: Array, predictions: Array) -> Array:
+    def pose(self, folds: ReducedFolds, references: Array, predictions: Array) -> Array:
         """Move predictions (g, n, N, d) with the references of folds onto that of all landmarks."""
-        kept = np.stack([reduced.fold.kept for reduced in block])
-        return move_to_full_pose(self.reference[kept], references, predictions)
+        return move_to_full_pose(self.reference[folds.kept], references, predictions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,64 +340,110 @@ class _DeformableFolds(_FoldSolver):
     reference: Array
     at_mean_size: bool  # as at the soft end of the elastic dial
 
-    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
-        """Yield the predictions of every fold that can be left out."""
-        problem = self.reduction.problem
-        start = np.column_stack([problem.fit.spectrum.axes, problem.fit.spectrum.next_vector])
-        by_axes: dict[int, list[ReducedFold]] = {}
-        for fold, forms in self.reduce(block, outcomes):
-            cost = LeftOutCost(
-                problem.cost, fold.kept, forms, self.reduction.matrix, self.reduction.inverse
+    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
+        """Yield the predictions of every fold."""
+        spectra = self._find_axes(folds)
+        n_axes = np.array([spectrum.n_axes for spectrum in spectra])
+        for count in np.unique(n_axes):
+            chosen = np.flatnonzero(n_axes == count)
+            yield from self._predict_with_equal_axes(
+                folds.select(chosen), [spectra[int(i)] for i in chosen]
             )
-            spectrum = find_reference_axes(
-                cost,
-                problem.local.visible[:, fold.kept],
-                problem.local.rank,
-                problem.method,
-                start[fold.kept],
-            )
-            by_axes.setdefault(spectrum.n_axes, []).append(ReducedFold(fold, forms, spectrum))
-        for equal in by_axes.values():
-            yield from self._predict_with_equal_axes(equal)
 
-    def _predict_with_equal_axes(self, block: Sequence[ReducedFold]) -> Iterator[Prediction]:
-        axes = np.stack([_spectrum(reduced).axes for reduced in block])
-        folds = self.reduction.centre(block)
-        centred, visible, weights = folds.centred, folds.visible, folds.weights
+    def _find_axes(self, folds: ReducedFolds) -> list[Spectrum]:
+        """Find the axes of the reference of every fold; the small matrices of all in one call."""
+        problem, reduction = self.reduction.problem, self.reduction
+        method, rank, visible = problem.method, problem.local.rank, problem.local.visible
+        if not reduction.is_dense:
+            start = np.column_stack([problem.fit.spectrum.axes, problem.fit.spectrum.next_vector])
+            return [
+                find_reference_axes(cost, visible[:, cost.kept], rank, method, start[cost.kept])
+                for cost in reduction.make_costs(folds)
+            ]
+        together = LeftOutCost(problem.cost, folds.kept, folds.forms, reduction.matrix)
+        spectra = find_lowest_axes_of_all(method.centering.apply(together).dense(), rank)
+        if visible.all():
+            return spectra  # axes are free only where landmarks are missing
+        return [
+            add_free_axes(spectrum, cost, visible[:, cost.kept], rank, method)
+            for spectrum, cost in zip(spectra, reduction.make_costs(folds), strict=True)
+        ]
+
+    def _predict_with_equal_axes(
+        self, folds: ReducedFolds, spectra: Sequence[Spectrum]
+    ) -> Iterator[Prediction]:
+        axes = np.stack([spectrum.axes for spectrum in spectra])
+        cut = self.reduction.centre(folds)
+        centred, visible, weights = cut.centred, cut.visible, cut.weights
         moments = compute_moments(axes, centred, visible, weights)
-        proportions, matrices = self._choose_proportions(block, moments)
+        proportions, matrices = self._choose_proportions(folds, moments)
         references = axes @ matrices
         votes = find_sides(moments, matrices)
         if self.at_mean_size:
             nothing = np.empty(0)
             anchors = Anchors(centred, visible, votes.votes, nothing, nothing, weights)
             references = scale_to_mean_size(anchors, references)
-        predictors = np.stack([reduced.forms.predictors for reduced in block])
-        posed = self.pose(block, references, predictors @ references[:, None])
-        posed_references = self.pose(block, references, references[:, None])[:, 0]
+        posed = self.pose(folds, references, folds.forms.predictors @ references[:, None])
+        posed_references = self.pose(folds, references, references[:, None])[:, 0]
         offsets = np.linalg.norm(references.mean(axis=1), axis=1)
         extents = np.abs(references).max(axis=(1, 2))
         counts = centred.shape[-1] * visible.sum(axis=(1, 2))
         looseness = compute_looseness(proportions, counts)
         sides = votes.votes * votes.majority[:, None]
-        for number, reduced in enumerate(block):
-            facts = self._diagnose(
-                reduced,
-                visible[number],
-                offset=float(offsets[number]),
-                extent=float(extents[number]),
-                votes=sides[number],
-                similarity_residual=float(proportions.residual[number]),
-                looseness=float(looseness[number]),
-                converged=bool(proportions.converged[number]),
-                determined=bool(proportions.determined[number]),
-                rounds=proportions.rounds,
-            )
-            findings = self._check(facts, reduced)
-            yield reduced.fold, posed[number], posed_references[number], findings
+        names, tuning = self.reduction.problem.local.names, self.reduction.problem.method.tuning
+        doubtful = self._find_doubtful_folds(spectra, axes, proportions)
+        doubtful |= (sides < 0).any(axis=1) | (offsets > tuning.off_centre * extents)
+        for number, spectrum in enumerate(spectra):
+            findings: tuple[Finding, ...] = ()
+            if doubtful[number]:
+                facts = self._diagnose(
+                    folds,
+                    number,
+                    spectrum,
+                    visible[number],
+                    offset=float(offsets[number]),
+                    extent=float(extents[number]),
+                    votes=sides[number],
+                    similarity_residual=float(proportions.residual[number]),
+                    looseness=float(looseness[number]),
+                    converged=bool(proportions.converged[number]),
+                    determined=bool(proportions.determined[number]),
+                    rounds=proportions.rounds,
+                )
+                labels = _Labels(self.reduction.problem.local.landmarks, folds.kept[number])
+                findings = check_solution(facts, spectrum.axes, names, labels, tuning)
+            yield int(folds.numbers[number]), posed[number], posed_references[number], findings
+
+    def _find_doubtful_folds(
+        self, spectra: Sequence[Spectrum], axes: Array, proportions: Proportions
+    ) -> Mask:
+        """Find the folds (g,) in which ``check_solution`` may have something to report.
+
+        The other folds, nearly always all of them, need no diagnostics of their own.
+        """
+        problem, tuning = self.reduction.problem, self.reduction.problem.method.tuning
+        _, m, k = axes.shape
+        values = np.stack([spectrum.values for spectrum in spectra])
+        if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.dropped.any():
+            return np.ones(len(spectra), dtype=bool)
+        eps = np.finfo(np.float64).eps
+        steps = values[:, k] - values[:, k - 1]
+        is_wide = steps > tuning.narrow_gap * values[:, k]
+        if not problem.local.visible.all():  # or parts may hang together by a hinge
+            is_wide &= steps >= tuning.firm_gap * values[:, k]
+        rounding = max(
+            1e3 * eps * problem.cost.n_shapes,
+            eps * np.sqrt(problem.cost.condition.max()) / tuning.blurred,
+        )
+        few = (k + 1) * (axes * axes).max(axis=(1, 2)) > tuning.handful
+        sound = is_wide & (steps > rounding) & ~(few & (m >= 4 * (k + 1)))
+        sound &= proportions.converged & proportions.determined
+        sound &= proportions.residual <= tuning.large_deformation
+        sound &= np.array([spectrum.converged for spectrum in spectra])
+        return ~sound
 
     def _choose_proportions(
-        self, block: Sequence[ReducedFold], moments: Moments
+        self, folds: ReducedFolds, moments: Moments
     ) -> tuple[Proportions, Array]:
         """Choose A (g, k, d) of every fold."""
         method, n_axes = self.reduction.problem.method, moments.cross.shape[-2]
@@ -374,26 +451,28 @@ class _DeformableFolds(_FoldSolver):
             rigid = fit_rigid_proportions(moments, method.tuning.most_rounds)
             matrices = rigid.matrix
             for number in np.flatnonzero(~rigid.determined):
-                prior = self.reduction.restrict(block[int(number)].fold).prior()
+                prior = self.reduction.restrict(folds.kept[number]).prior()
                 matrices[number] = pair_with_axes(prior, n_axes)
             return rigid, matrices
         stated = method.proportions
         matrices = np.stack(
             [
                 pair_with_axes(
-                    self.reduction.restrict(reduced.fold).prior()
+                    self.reduction.restrict(kept).prior()
                     if isinstance(stated, str)
                     else np.asarray(stated),
                     n_axes,
                 )
-                for reduced in block
+                for kept in folds.kept
             ]
         )
         return judge_proportions(moments, matrices), matrices
 
     def _diagnose(
         self,
-        reduced: ReducedFold,
+        folds: ReducedFolds,
+        number: int,
+        spectrum: Spectrum,
         visible: Mask,
         *,
         offset: float,
@@ -405,7 +484,7 @@ class _DeformableFolds(_FoldSolver):
         determined: bool,
         rounds: int,
     ) -> SpectralDiagnostics:
-        problem, spectrum = self.reduction.problem, _spectrum(reduced)
+        problem = self.reduction.problem
         off_centre = offset > problem.method.tuning.off_centre * extent
         stated = problem.method.proportions
         return SpectralDiagnostics(
@@ -414,7 +493,7 @@ class _DeformableFolds(_FoldSolver):
             cohesion=compute_cohesion(
                 spectrum.axes, spectrum.next_vector, visible, problem.local.rank
             ),
-            translation_cost=self._charge_translation(reduced) if off_centre else 0.0,
+            translation_cost=self._charge_translation(folds, number) if off_centre else 0.0,
             offset=offset,
             extent=extent,
             votes=votes,
@@ -435,18 +514,13 @@ class _DeformableFolds(_FoldSolver):
             n_products=spectrum.n_products,
         )
 
-    def _charge_translation(self, reduced: ReducedFold) -> float:
+    def _charge_translation(self, folds: ReducedFolds, number: int) -> float:
         """Compute ‖P'1‖ from P1."""
-        cross, predictors = reduced.forms.cross, reduced.forms.predictors
-        translation = self.reduction.problem.fit.translation[reduced.fold.kept]
+        cross, predictors = folds.forms.cross[number], folds.forms.predictors[number]
+        translation = self.reduction.problem.fit.translation[folds.kept[number]]
         translation = translation - cross.sum(axis=(0, 1))
         translation = translation + np.einsum("njk,nj->k", cross, predictors.sum(axis=2))
         return float(np.linalg.norm(translation))
-
-    def _check(self, facts: SpectralDiagnostics, reduced: ReducedFold) -> tuple[Finding, ...]:
-        local, tuning = self.reduction.problem.local, self.reduction.problem.method.tuning
-        labels = _Labels(local.landmarks, reduced.fold.kept)
-        return check_solution(facts, _spectrum(reduced).axes, local.names, labels, tuning)
 
 
 class _Labels(Sequence[str]):
@@ -460,11 +534,6 @@ class _Labels(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self._kept)
-
-
-def _spectrum(reduced: ReducedFold) -> Spectrum:
-    assert reduced.spectrum is not None
-    return reduced.spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,46 +551,39 @@ class _ElasticFolds(_FoldSolver):
     reference: Array
     dial: Dial
 
-    def predict(self, block: Sequence[Fold], outcomes: dict[int, LeftOut]) -> Iterator[Prediction]:
-        """Yield the predictions of every fold that can be left out."""
+    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
+        """Yield the predictions of every fold."""
         kappa, tuning = self.dial.firmness, self.reduction.problem.method.tuning
-        solved = [ReducedFold(*pair) for pair in self.reduce(block, outcomes)]
-        if not solved:
-            return
-        folds = self.reduction.centre(solved)
+        cut = self.reduction.centre(folds)
         fit = elastic_gpa(
-            self._anchor(folds),
-            RootInverse.of(self._sum_anchored_forms(solved, folds)),
-            (self.reference[np.stack([reduced.fold.kept for reduced in solved])],),
+            self._anchor(cut),
+            RootInverse.of(self._sum_anchored_forms(folds, cut)),
+            (self.reference[folds.kept],),
             self.dial,
             tuning,
         )
-        predictors = np.stack([reduced.forms.predictors for reduced in solved])
-        free = predictors @ fit.reference[:, None]
-        posed = self.pose(solved, fit.reference, free - kappa * folds.left_out @ fit.departures)
-        posed_references = self.pose(solved, fit.reference, fit.reference[:, None])[:, 0]
+        free = folds.forms.predictors @ fit.reference[:, None]
+        posed = self.pose(folds, fit.reference, free - kappa * cut.left_out @ fit.departures)
+        posed_references = self.pose(folds, fit.reference, fit.reference[:, None])[:, 0]
         names = self.reduction.problem.local.names
-        for number, reduced in enumerate(solved):
+        for number in range(len(folds)):
             findings = fit.findings(names, (number,))
-            yield reduced.fold, posed[number], posed_references[number], findings
+            yield int(folds.numbers[number]), posed[number], posed_references[number], findings
 
-    def _anchor(self, folds: CentredFolds) -> Anchors:
+    def _anchor(self, cut: CentredFolds) -> Anchors:
         """Return the anchors of folds; every shape is on the side on which it is as a whole."""
-        weighted = weigh_points(folds.centred, folds.weights)
+        weighted = weigh_points(cut.centred, cut.weights)
         g, n, m, d = weighted.shape
         pull = np.ascontiguousarray(weighted.mT).reshape(g, n * d, m)
-        squares = np.einsum("gnmd,gnmd->gn", weighted, folds.centred)
+        squares = np.einsum("gnmd,gnmd->gn", weighted, cut.centred)
         votes = np.broadcast_to(self.problem.anchors.votes, (g, n))
-        return Anchors(folds.centred, folds.visible, votes, pull, squares, folds.weights)
+        return Anchors(cut.centred, cut.visible, votes, pull, squares, cut.weights)
 
-    def _sum_anchored_forms(self, block: Sequence[ReducedFold], folds: CentredFolds) -> Array:
+    def _sum_anchored_forms(self, folds: ReducedFolds, cut: CentredFolds) -> Array:
         """Compute Σ P_i' + κ Σ (ΓQ_K)(ΓQ_K)ᵀ (g, m', m')."""
-        matrix = self.reduction.matrix
-        assert matrix is not None
-        rows = orthonormalise(folds.centred, folds.weights)
-        flat = weigh_points(rows.mT, folds.weights).mT.reshape(len(block), -1, rows.shape[-1])
-        anchored = self.dial.firmness * (flat.mT @ flat)
-        for number, reduced in enumerate(block):
-            kept = reduced.fold.kept
-            anchored[number] += matrix.take(kept, axis=0).take(kept, axis=1) + reduced.forms.change
+        problem, matrix = self.reduction.problem, self.reduction.matrix
+        rows = orthonormalise(cut.centred, cut.weights)
+        flat = weigh_points(rows.mT, cut.weights).mT.reshape(len(folds), -1, rows.shape[-1])
+        anchored = LeftOutCost(problem.cost, folds.kept, folds.forms, matrix).dense()
+        anchored += self.dial.firmness * (flat.mT @ flat)
         return anchored

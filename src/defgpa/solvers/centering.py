@@ -107,6 +107,6 @@ class _ExactlyCentredCost(_CentredCost):
 
     def dense(self) -> Array:
         matrix = self.cost.dense()
-        matrix = matrix - matrix.mean(axis=0, keepdims=True)
-        matrix = matrix - matrix.mean(axis=1, keepdims=True)
+        matrix = matrix - matrix.mean(axis=-2, keepdims=True)
+        matrix = matrix - matrix.mean(axis=-1, keepdims=True)
         return matrix + self.lift / self.n_landmarks

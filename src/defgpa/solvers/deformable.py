@@ -232,21 +232,28 @@ def find_reference_axes(
     Where parts of the shapes can move against each other at no cost but noise, all such
     directions are among the axes, and rigidity chooses between them.
     """
+    spectrum = _solve(method.centering.apply(cost), method, rank, start)
+    return add_free_axes(spectrum, cost, visible, rank, method)
+
+
+def add_free_axes(
+    spectrum: Spectrum, cost: Cost, visible: Mask, rank: int, method: Method
+) -> Spectrum:
+    """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
     tuning, n_shapes = method.tuning, cost.n_shapes
-    centred = method.centering.apply(cost)
-    spectrum = _solve(centred, method, rank, start)
     may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
     if not may_be_free or visible.all():
         return spectrum
     if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
         return spectrum
-    most, count = min(tuning.most_axes, cost.n_landmarks - 2), rank
+    max_axes, n_axes = min(tuning.most_axes, cost.n_landmarks - 2), rank
+    centred = method.centering.apply(cost)
     while True:
-        asked = min(2 * count + 1, most)
-        spectrum = _solve(centred, method, asked)
-        count = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
-        if count < asked or asked == most:
-            return spectrum.truncate(count)
+        n_wanted = min(2 * n_axes + 1, max_axes)
+        spectrum = _solve(centred, method, n_wanted)
+        n_axes = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
+        if n_axes < n_wanted or n_wanted == max_axes:
+            return spectrum.truncate(n_axes)
 
 
 def _solve(centred: Cost, method: Method, count: int, start: Array | None = None) -> Spectrum:

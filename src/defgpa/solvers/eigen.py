@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh, lapack
 
 from defgpa._arrays import Array
 from defgpa.solvers.davidson import find_bottom_eigenpairs
@@ -123,18 +123,35 @@ class Dense:
 
 def find_lowest_axes(matrix: Array, count: int) -> Spectrum:
     """Find the ``count`` lowest eigenvectors of a symmetric matrix (m, m) by LAPACK."""
-    last = min(count, len(matrix) - 1)
-    values, vectors = eigh(matrix, subset_by_index=(0, last), check_finite=False)
-    overlaps = vectors.T @ vectors
-    overlaps.flat[:: last + 2] -= 1.0
-    if np.abs(overlaps).max() > 1e-10:
+    return find_lowest_axes_of_all(matrix[None], count)[0]
+
+
+def find_lowest_axes_of_all(matrices: Array, count: int) -> list[Spectrum]:
+    """Find the ``count`` lowest eigenvectors of each of g symmetric matrices (g, m, m)."""
+    last = min(count, matrices.shape[-1] - 1)
+    # without the checks of scipy's eigh, which take as long as a small decomposition
+    *sizes, _ = lapack.dsyevr_lwork(matrices.shape[-1], lower=1)
+    lwork, liwork = (int(size) for size in sizes)
+    pairs = [
+        lapack.dsyevr(m, range="I", il=1, iu=last + 1, lower=1, lwork=lwork, liwork=liwork)
+        for m in matrices
+    ]
+    if any(pair[-1] for pair in pairs):
+        raise LinAlgError("the eigenvalues of the cost were not found by LAPACK's dsyevr")
+    values = np.stack([pair[0][: last + 1] for pair in pairs])
+    vectors = np.stack([pair[1] for pair in pairs])
+    overlaps = vectors.mT @ vectors - np.eye(last + 1)
+    for number in np.flatnonzero(np.abs(overlaps).max(axis=(1, 2)) > 1e-10):
         # of exact ties LAPACK's subsets lose half their digits; divide and conquer does not
-        values, vectors = eigh(matrix, driver="evd", check_finite=False)
-        values, vectors = values[: last + 1], vectors[:, : last + 1]
-    axes = vectors[:, :count]
-    errors = matrix @ axes - axes * values[:count]
-    residuals = np.sqrt(np.einsum("mk,mk->k", errors, errors))
-    return Spectrum(axes, values, residuals, vectors[:, last], True, "dense", 0)
+        all_values, all_vectors = eigh(matrices[number], driver="evd", check_finite=False)
+        values[number], vectors[number] = all_values[: last + 1], all_vectors[:, : last + 1]
+    axes = vectors[:, :, :count]
+    errors = matrices @ axes - axes * values[:, None, :count]
+    residuals = np.sqrt(np.einsum("gmk,gmk->gk", errors, errors))
+    return [
+        Spectrum(*arrays, True, "dense", 0)
+        for arrays in zip(axes, values, residuals, vectors[:, :, last], strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -26,54 +26,67 @@ SINGULAR = 1e-10  # smallest eigenvalue of P_JJ, of the weight of a landmark: be
 
 @dataclass(frozen=True, eq=False)
 class LeftOutForms:
-    """The residual forms of n shapes without some of their landmarks."""
+    """The residual forms of n shapes without some of their landmarks.
 
-    cross: Array  # (n, n_left_out, n_kept): P_JK of each shape
-    predictors: Array  # (n, n_left_out, n_kept): −P_JJ⁻¹ P_JK
-    singular: Mask  # (n,): whether what is kept of a shape leaves its warp open
+    Several folds of one size have a leading axis ….
+    """
+
+    cross: Array  # (…, n, n_left_out, n_kept): P_JK of each shape
+    predictors: Array  # (…, n, n_left_out, n_kept): −P_JJ⁻¹ P_JK
+    singular: Mask  # (…, n): whether what is kept of a shape leaves its warp open
 
     @cached_property
     def change(self) -> Array:
-        """(n_kept, n_kept): Σ P' − Σ P_KK."""
-        n_kept = self.cross.shape[-1]
-        return self.cross.reshape(-1, n_kept).T @ self.predictors.reshape(-1, n_kept)
+        """(…, n_kept, n_kept): Σ P' − Σ P_KK."""
+        *lead, n, size, n_kept = self.cross.shape
+        flat = (*lead, n * size, n_kept)
+        return self.cross.reshape(flat).mT @ self.predictors.reshape(flat)
+
+    def select(self, folds: Index | int) -> LeftOutForms:
+        """Return the forms of one fold, or of some."""
+        return LeftOutForms(self.cross[folds], self.predictors[folds], self.singular[folds])
 
 
 def leave_out(rows: Array, visible: Mask, landmarks: Index, kept: Index) -> LeftOutForms:
-    """Leave landmarks out of n shapes.
+    """Leave landmarks out of n shapes; several folds of one size have a leading axis ….
 
     Parameters
     ----------
-    rows : ndarray of shape (n, n_left_out, n_landmarks)
+    rows : ndarray of shape (…, n, n_left_out, n_landmarks)
         The rows of the residual form of each shape for the landmarks to leave out.
-    visible : ndarray of bool, shape (n, n_left_out)
+    visible : ndarray of bool, shape (…, n, n_left_out)
         Which of them are visible in each shape.
-    landmarks, kept : ndarray of int
+    landmarks, kept : ndarray of int, shape (…, n_left_out) and (…, n_kept)
         Indices to leave out and to keep.
 
     Returns
     -------
     LeftOutForms
     """
-    inner, cross = rows[:, :, landmarks], rows[:, :, kept]
-    if len(landmarks) == 1:
-        pivots: Array = np.where(visible, inner[:, :, 0], 1.0)
-        singular = ~(pivots[:, 0] > SINGULAR)
+    inner = np.take_along_axis(rows, landmarks[..., None, None, :], axis=-1)
+    cross = np.take_along_axis(rows, kept[..., None, None, :], axis=-1)
+    if landmarks.shape[-1] == 1:
+        pivots: Array = np.where(visible, inner[..., 0], 1.0)
+        singular = ~(pivots[..., 0] > SINGULAR)
         pivots[singular] = 1.0
-        return LeftOutForms(cross, -cross / pivots[:, :, None], singular)
-    inner = inner + ~visible[:, :, None] * np.eye(len(landmarks))
-    singular = ~(np.linalg.eigvalsh(inner)[:, 0] > SINGULAR)
-    inner[singular] = np.eye(len(landmarks))
+        return LeftOutForms(cross, -cross / pivots[..., None], singular)
+    identity = np.eye(landmarks.shape[-1])
+    inner = inner + ~visible[..., None] * identity
+    singular = ~(np.linalg.eigvalsh(inner)[..., 0] > SINGULAR)
+    inner[singular] = identity
     predictors = np.asarray(-np.linalg.solve(inner, cross), dtype=np.float64)
     return LeftOutForms(cross, predictors, singular)
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutCost:
-    """P' = Σ P_i' of a fold, by products with the P of all landmarks."""
+    """P' = Σ P_i' of a fold, by products with the P of all landmarks.
+
+    Of several folds of one size (a leading axis …) only the matrices can be asked for.
+    """
 
     cost: ResidualCost
-    kept: Index
+    kept: Index  # (…, n_kept)
     forms: LeftOutForms
     matrix: Array | None = None  # (n_landmarks, n_landmarks): P, where it is formed
     inverse: Preconditioner | None = None  # of P
@@ -81,7 +94,7 @@ class LeftOutCost:
     @property
     def n_landmarks(self) -> int:
         """The number of landmarks that are kept."""
-        return len(self.kept)
+        return int(self.kept.shape[-1])
 
     @property
     def n_shapes(self) -> int:
@@ -101,9 +114,11 @@ class LeftOutCost:
         return image
 
     def dense(self) -> Array:
-        """Return P' itself."""
+        """Return P' itself, (…, n_kept, n_kept)."""
         matrix = self.cost.dense() if self.matrix is None else self.matrix
-        return matrix.take(self.kept, axis=0).take(self.kept, axis=1) + self.forms.change
+        inner = np.take(matrix, self.kept[..., :, None] * len(matrix) + self.kept[..., None, :])
+        inner += self.forms.change
+        return inner
 
     def preconditioner(self) -> Preconditioner:
         """Return the approximate inverse of P, on the landmarks that are kept."""
