@@ -70,10 +70,10 @@ def turned_onto(target, source):
 
 @every_family
 def test_the_same_seed_gives_the_same_family_and_another_seed_another(make):
-    first, again, other = make(seed=1), make(seed=1), make(seed=2)
+    first, again, changed = make(seed=1), make(seed=1), make(seed=2)
     assert first.shapes == again.shapes
     np.testing.assert_array_equal(first.truth, again.truth)
-    assert first.shapes != other.shapes
+    assert first.shapes != changed.shapes
 
 
 @every_family
@@ -117,9 +117,11 @@ def test_no_deformation_is_affine(make):
 def test_the_truth_lies_in_the_middle_of_its_family(make):
     """The mean of the shapes, each turned onto the truth, is nearer to it than the shapes are."""
     family = make()
-    apart = np.stack([turned_onto(family.truth, clean) for clean in family.clean]) - family.truth
-    spread = np.sqrt((apart**2).sum(axis=-1).mean())
-    assert np.sqrt((apart.mean(axis=0) ** 2).sum(axis=-1).mean()) < 0.3 * spread
+    differences = (
+        np.stack([turned_onto(family.truth, clean) for clean in family.clean]) - family.truth
+    )
+    spread = np.sqrt((differences**2).sum(axis=-1).mean())
+    assert np.sqrt((differences.mean(axis=0) ** 2).sum(axis=-1).mean()) < 0.3 * spread
 
 
 @every_family
@@ -289,11 +291,11 @@ def test_hidden_at_random_means_anywhere():
 def test_a_block_is_one_side_of_the_shape(d):
     """Some plane has all hidden landmarks on one side, all seen ones on the other."""
     family = datasets.smooth_family(6, 50, d, missing=Blocks(0.3), seed=7)
-    for seen in family.shapes.visible:
-        side = np.where(seen, 1.0, -1.0)[:, None]
+    for visible in family.shapes.visible:
+        side = np.where(visible, 1.0, -1.0)[:, None]
         rows = side * np.column_stack([family.truth, np.ones(50)])
-        found = linprog(np.zeros(d + 1), A_ub=rows, b_ub=-np.ones(50), bounds=(None, None))
-        assert found.status == 0
+        result = linprog(np.zeros(d + 1), A_ub=rows, b_ub=-np.ones(50), bounds=(None, None))
+        assert result.status == 0
 
 
 def test_blocks_may_spare_most_shapes():

@@ -346,13 +346,13 @@ def test_an_archive_is_fetched_once(site, tmp_path):
     folder, address = site
     with zipfile.ZipFile(folder / "rug.zip", "w") as archive:
         archive.writestr("X.txt", rug_file(rug(8))["X.txt"])
-    known = hashlib.sha256((folder / "rug.zip").read_bytes()).hexdigest()
+    expected = hashlib.sha256((folder / "rug.zip").read_bytes()).hexdigest()
     url = f"{address}/rug.zip?version=2"
-    path = fetch("toy_rug", url, known_hash=known, cache=tmp_path / "cache")
+    path = fetch("toy_rug", url, known_hash=expected, cache=tmp_path / "cache")
     assert path == tmp_path / "cache" / "toy_rug.zip"
     assert len(load_stereo_toy_rug(path)) == 3
     (folder / "rug.zip").unlink()
-    assert fetch("toy_rug", url, known_hash=known, cache=tmp_path / "cache") == path
+    assert fetch("toy_rug", url, known_hash=expected, cache=tmp_path / "cache") == path
 
 
 def test_another_file_than_the_known_one_is_refused(site, tmp_path):

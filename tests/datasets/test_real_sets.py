@@ -24,19 +24,19 @@ QUIET = pytest.mark.parametrize(
 @QUIET
 def test_the_default_settings_give_a_sound_alignment_and_no_warning(name):
     points, fitted = shared_points(name), aligned(name)
-    found, seen = fitted.diagnostics, ~np.isnan(points[..., 0])
+    diagnostics, visible = fitted.diagnostics, ~np.isnan(points[..., 0])
     # the fossils were measured in other units, 40 to 2,400 times larger
     expected = {Problem.OTHER_SIZE} if name == "turtles3d_partial" else set()
     assert {finding.problem for finding in fitted.findings} == expected
     assert fitted.mirrored == ()
-    assert found.gap > 0.1
-    assert found.translation_cost < 1e-9 * np.sqrt(points.shape[1]) * len(points)
-    assert not found.free_directions.any()
+    assert diagnostics.gap > 0.1
+    assert diagnostics.translation_cost < 1e-9 * np.sqrt(points.shape[1]) * len(points)
+    assert not diagnostics.free_directions.any()
     np.testing.assert_array_equal(fitted.foldovers, 0)
     size = np.sqrt(fitted.eigenvalues.sum() / points.shape[1])
     assert 0 < fitted.rmse_reference < 0.2 * size
     assert 0 < fitted.rmse_datum < 0.2 * size
-    np.testing.assert_array_equal(np.isnan(fitted.aligned[..., 0]), ~seen)
+    np.testing.assert_array_equal(np.isnan(fitted.aligned[..., 0]), ~visible)
     np.testing.assert_allclose(
         fitted.reference.T @ fitted.reference,
         np.diag(fitted.eigenvalues),
@@ -94,10 +94,10 @@ def test_the_large_mesh_takes_the_iterative_solver_and_the_dense_one_agrees():
 @pytest.mark.parametrize("name", ["turtles3d_partial", "guenons3d", "histology2d"])
 def test_real_sets_moved_shape_by_shape_give_the_same_reference(name):
     points = shared_points(name)[:60]
-    here = DefGPA().fit(points).alignment_
+    alignment = DefGPA().fit(points).alignment_
     far = float(np.nanstd(points))
-    there = DefGPA().fit(moved(points, far=far)).alignment_
+    fit = DefGPA().fit(moved(points, far=far)).alignment_
     np.testing.assert_allclose(
-        there.reference, here.reference, rtol=0, atol=1e-9 * np.abs(here.reference).max()
+        fit.reference, alignment.reference, rtol=0, atol=1e-9 * np.abs(alignment.reference).max()
     )
-    np.testing.assert_allclose(there.rmse_datum, here.rmse_datum, rtol=EXACT["rtol"])
+    np.testing.assert_allclose(fit.rmse_datum, alignment.rmse_datum, rtol=EXACT["rtol"])

@@ -20,6 +20,9 @@ from support import ROOT, smooth_family
 SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
 
 VALUES = {
+    "p": 0.01,
+    "smallest": 5,
+    "largest": 20,
     "views": 1, "shapes": 5, "landmarks": 7, "of": 9, "times": 10, "ratio": 1e9, "offset": 0.25,
     "enough": 0.5, "value": 0.125, "next_value": 0.126, "directions": 4, "dim": 3, "residual": 0.1,
     "cohesion": 0.05, "axis": 2, "condition": 1e12, "gap": 1e-6, "products": 300,
@@ -33,10 +36,10 @@ every_problem = pytest.mark.parametrize("problem", Problem, ids=str)
 
 def make_example(problem, shapes=("wing 3", "wing 1"), landmarks=("tip", "base")):
     """Make a finding with all that its message may name."""
-    part = Finding(Problem.MIRRORED, shapes=("wing 3",))
+    finding = Finding(Problem.MIRRORED, shapes=("wing 3",))
     if problem is Problem.IN_FOLDS:
-        part = Finding(Problem.IN_FOLDS, (), ("tip",), {"folds": 2}, (part,))
-    parts = (part,) if problem in PARTS else ()
+        finding = Finding(Problem.IN_FOLDS, (), ("tip",), {"folds": 2}, (finding,))
+    parts = (finding,) if problem in PARTS else ()
     shapes = shapes if problem is Problem.REPEATED_SHAPE else shapes[:1]
     return Finding(problem, shapes, landmarks, VALUES, parts, ("AFF_r",))
 
@@ -68,11 +71,11 @@ class TestMessages:
     @every_problem
     def test_messages_name_the_shapes_and_landmarks_of_the_finding(self, problem):
         message = str(make_example(problem))
-        other = str(make_example(problem, ("bone", "shell"), ("hinge", "joint")))
+        renamed = str(make_example(problem, ("bone", "shell"), ("hinge", "joint")))
         if "'wing 3'" in message and problem not in PARTS:
-            assert "'bone'" in other
+            assert "'bone'" in renamed
         if "'tip'" in message and problem not in PARTS:
-            assert "'hinge'" in other
+            assert "'hinge'" in renamed
 
     def test_a_smoothing_without_foldovers_is_named_as_an_option(self):
         finding = Finding(Problem.FOLDOVERS, ("a",), values={"landmarks": 2, "smoothing": 0.01})
@@ -83,9 +86,9 @@ class TestMessages:
 class TestAsValues:
     @every_problem
     def test_findings_survive_json(self, problem):
-        told = make_example(problem)
-        fields = json.loads(json.dumps(told.to_dict()))
-        assert Finding.from_dict(fields) == told
+        finding = make_example(problem)
+        fields = json.loads(json.dumps(finding.to_dict()))
+        assert Finding.from_dict(fields) == finding
         assert fields["problem"] == problem.value
 
     def test_what_is_empty_is_not_written(self):
@@ -98,7 +101,7 @@ class TestAsValues:
 
     def test_their_names_are_stable(self):
         """Scripts read them: a new one may come, none may change."""
-        known = {
+        expected = {
             "lone-landmarks", "sparse-landmarks", "exchanged-landmarks", "misplaced-landmark",
             "other-size", "far-from-origin", "few-landmarks", "mirrored", "undetermined-warp",
             "charged-translations", "weak-centering", "narrow-gap", "free-directions", "hinge",
@@ -107,7 +110,7 @@ class TestAsValues:
             "foldovers", "in-folds", "at-smoothing", "in-methods", "best-at-edge",
             "stiffer-preferred",
         }  # fmt: skip
-        assert known <= {str(problem) for problem in Problem}
+        assert expected <= {str(problem) for problem in Problem}
 
     def test_an_alignment_is_stored_with_them(self, tmp_path):
         points = smooth_family()
@@ -121,11 +124,14 @@ class TestAsValues:
 
 class TestWarnings:
     def test_a_warning_carries_its_finding(self):
-        told = [Finding(Problem.HINGE, values={"cohesion": 0.1}), Finding(Problem.MIRRORED, ("a",))]
+        findings = [
+            Finding(Problem.HINGE, values={"cohesion": 0.1}),
+            Finding(Problem.MIRRORED, ("a",)),
+        ]
         with pytest.warns(DefgpaWarning) as caught:
-            warn_about(told)
-        assert [one.message.finding for one in caught] == told
-        assert [str(one.message) for one in caught] == list(map(str, told))
+            warn_about(findings)
+        assert [warning.message.finding for warning in caught] == findings
+        assert [str(warning.message) for warning in caught] == list(map(str, findings))
 
     def test_it_points_at_the_caller(self):
         points = smooth_family(n=5)
@@ -139,8 +145,8 @@ class TestWarnings:
         points[2, :, 0] *= -1
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = DefGPA(Affine()).align(points)
-        assert [told.problem for told in found.findings] == [Problem.MIRRORED]
+            alignment = DefGPA(Affine()).align(points)
+        assert [finding.problem for finding in alignment.findings] == [Problem.MIRRORED]
 
 
 class TestAtTheCommandLine:
@@ -159,19 +165,19 @@ class TestAtTheCommandLine:
         def call(*words):
             with pytest.raises(SystemExit) as stop:
                 main([str(word) for word in words])
-            said = capsys.readouterr()
-            assert stop.value.code == 0, said.err
-            return said.out, said.err
+            output = capsys.readouterr()
+            assert stop.value.code == 0, output.err
+            return output.out, output.err
 
         return call
 
     def test_fit_writes_kinds_and_fields(self, run, odd, tmp_path):
         out, _ = run("fit", odd, "-o", tmp_path / "out", "--json")
         written = json.loads((tmp_path / "out" / "summary.json").read_text())
-        for told in (json.loads(out)["findings"], written["findings"]):
-            (mirrored,) = [own for own in told if own["problem"] == "mirrored"]
+        for finding in (json.loads(out)["findings"], written["findings"]):
+            (mirrored,) = [fields for fields in finding if fields["problem"] == "mirrored"]
             assert mirrored["shapes"] == ["wing 2"]
-            assert all(Finding.from_dict(own).to_dict() == own for own in told)
+            assert all(Finding.from_dict(fields).to_dict() == fields for fields in finding)
 
     def test_people_are_told_in_the_words_of_the_shell(self, run, odd, tmp_path):
         _, err = run("fit", odd, "-o", tmp_path / "out")
@@ -180,9 +186,9 @@ class TestAtTheCommandLine:
     @pytest.mark.parametrize("command", ["compare", "tune"])
     def test_so_do_other_commands(self, run, odd, command):
         out, _ = run(command, odd, "--json")
-        told = [Finding.from_dict(own) for own in json.loads(out)["findings"]]
-        deep = [part for own in told for part in (own, *own.parts)]
-        assert Problem.MIRRORED in {own.problem for own in deep}
+        findings = [Finding.from_dict(finding) for finding in json.loads(out)["findings"]]
+        deep = [nested for finding in findings for nested in (finding, *finding.parts)]
+        assert Problem.MIRRORED in {finding.problem for finding in deep}
 
 
 def imports_of(path):
@@ -197,7 +203,15 @@ def imports_of(path):
 def test_nothing_in_the_package_looks_for_patterns_in_sentences():
     """Regular expressions read files and their names; what is told is never parsed."""
     readers = (
-        *("app/", "io", "datasets", "semilandmarks/sliders.py", "tables.py", "palette.py"),
+        *(
+            "app/",
+            "io",
+            "datasets",
+            "semilandmarks/read.py",
+            "semilandmarks/sliders.py",
+            "tables.py",
+            "palette.py",
+        ),
         *("cli/", "report/_tables.py", "statistics/design.py", "statistics/formula.py"),
     )
     root = ROOT / "src" / "defgpa"
@@ -215,19 +229,22 @@ def test_only_sentences_are_turned_into_warnings():
 
 def test_what_is_found_shape_by_shape_is_told_in_one_sentence():
     kinds = [Problem.MISPLACED_LANDMARK, Problem.EXCHANGED_LANDMARKS, Problem.REPEATED_SHAPE]
-    found = [
+    findings = [
         Finding(kind, (f"wing {k}", "wing 0"), ("tip", "base"), {"change": k / 1000})
         for k in range(1, 10)
         for kind in kinds
     ]
     mirrored = [Finding(Problem.MIRRORED, shapes=(name,)) for name in "ab"]
-    told = group_by_problem([*found, *mirrored])
-    assert [one.problem for one in told] == [*kinds, Problem.MIRRORED, Problem.MIRRORED]
-    assert all(one.is_remark == all(part.is_remark for part in one.parts) for one in told[:3])
-    assert sum(len(one.parts) for one in told) == 27
-    misplaced, exchanged, repeated = map(str, told[:3])
+    groups = group_by_problem([*findings, *mirrored])
+    assert [finding.problem for finding in groups] == [*kinds, Problem.MIRRORED, Problem.MIRRORED]
+    assert all(
+        finding.is_remark == all(subfinding.is_remark for subfinding in finding.parts)
+        for finding in groups[:3]
+    )
+    assert sum(len(finding.parts) for finding in groups) == 27
+    misplaced, exchanged, repeated = map(str, groups[:3])
     assert "'tip' of 'wing 1', 'tip' of 'wing 2'" in misplaced
     assert "and 3 more; without one of them the reference would change by at most 0.9%" in misplaced
     assert "'tip' and 'base' of 'wing 6' and 3 more;" in exchanged
     assert "'wing 6' of 'wing 0' and 3 more. Drop" in repeated
-    assert group_by_problem(found[:3]) == found[:3]
+    assert group_by_problem(findings[:3]) == findings[:3]

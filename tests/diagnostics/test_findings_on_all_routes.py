@@ -75,7 +75,7 @@ def lonely():
 def sheared():
     points, _ = hinged(0)
     rng = np.random.default_rng(1)
-    return np.stack([own @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2))) for own in points])
+    return np.stack([shape @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2))) for shape in points])
 
 
 CHARGED = RadialBasis(Gaussian(1.5), 2, polynomial_degree=None, smoothing=1e-2)
@@ -118,18 +118,21 @@ def provoked(kind):
 
 def of_solve(findings):
     """Without the lone landmarks, which are known before anything is solved."""
-    return [found for found in findings if found.problem is not Problem.LONE_LANDMARKS]
+    return [finding for finding in findings if finding.problem is not Problem.LONE_LANDMARKS]
 
 
 def assert_same_findings(found, expected, rtol=1e-4):
-    assert [own.problem for own in found] == [own.problem for own in expected]
-    for own, other in zip(found, expected, strict=True):
-        if own.problem is Problem.ROUNDING:
+    assert [finding.problem for finding in found] == [finding.problem for finding in expected]
+    for finding, expected_finding in zip(found, expected, strict=True):
+        if finding.problem is Problem.ROUNDING:
             continue  # the worst condition is an estimate, of features here and of columns there
-        assert (own.shapes, own.landmarks) == (other.shapes, other.landmarks)
-        assert set(own.values) == set(other.values)
-        for name, value in own.values.items():
-            np.testing.assert_allclose(value, other.values[name], rtol=rtol, atol=1e-9)
+        assert (finding.shapes, finding.landmarks) == (
+            expected_finding.shapes,
+            expected_finding.landmarks,
+        )
+        assert set(finding.values) == set(expected_finding.values)
+        for name, value in finding.values.items():
+            np.testing.assert_allclose(value, expected_finding.values[name], rtol=rtol, atol=1e-9)
 
 
 @contextlib.contextmanager
@@ -159,7 +162,7 @@ def client():
 @every_kind
 def test_a_fit_tells_of_it(kind):
     shapes, model = provoked(kind)
-    assert kind in {found.problem for found in model.align(shapes).findings}
+    assert kind in {finding.problem for finding in model.align(shapes).findings}
 
 
 @every_kind
@@ -186,10 +189,10 @@ def test_a_cluster_tells_what_one_machine_does(kind, client):
     from defgpa.distributed import align
 
     shapes, model = provoked(kind)
-    here = model.align(shapes)
-    there = align(shapes, model, client)
-    assert_same_findings(there.findings, here.findings)
-    assert_same_findings(there.gather().findings, here.findings)
+    alignment = model.align(shapes)
+    images = align(shapes, model, client)
+    assert_same_findings(images.findings, alignment.findings)
+    assert_same_findings(images.gather().findings, alignment.findings)
 
 
 @every_kind
@@ -198,8 +201,8 @@ def test_it_is_told_as_a_warning_that_carries_it(kind):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         findings = model.fit(shapes).alignment_.findings
-    told = tuple(finding for finding in findings if not finding.is_remark)
-    assert tuple(one.message.finding for one in caught) == told
+    reported = tuple(finding for finding in findings if not finding.is_remark)
+    assert tuple(warning.message.finding for warning in caught) == reported
 
 
 MODELS = {
@@ -224,8 +227,8 @@ def test_affine_folds_are_refits(proportions, name):
     default, refit = (cross_validate(model, points, 10, refit=refit) for refit in (False, True))
     np.testing.assert_allclose(default.predicted, refit.predicted, **EXACT)
     assert (default.refitted, refit.refitted) == (False, True)
-    for found, expected in zip(default.findings, refit.findings, strict=True):
-        assert_same_findings(found, expected)
+    for findings, expected in zip(default.findings, refit.findings, strict=True):
+        assert_same_findings(findings, expected)
 
 
 @every_model
@@ -282,9 +285,9 @@ def test_a_hinged_fold_is_found_among_sound_ones():
 )
 def test_folds_of_every_storage_and_solver_are_the_same(model):
     points = smooth_family(**FAMILIES["2d-partial"])
-    found, expected = (cross_validate(own, points, 4) for own in (model, DefGPA()))
-    assert not found.refitted
-    np.testing.assert_allclose(found.predicted, expected.predicted, rtol=0, atol=1e-8)
+    validation, expected = (cross_validate(estimator, points, 4) for estimator in (model, DefGPA()))
+    assert not validation.refitted
+    np.testing.assert_allclose(validation.predicted, expected.predicted, rtol=0, atol=1e-8)
 
 
 @dataclass(frozen=True)
@@ -314,21 +317,21 @@ class TestAWarpOfOnesOwn:
 
     def test_its_folds_are_refits(self):
         shapes, model = Shapes(self.points), DefGPA(MyWarp())
-        found = cross_validate(model, shapes, fold_size=8)
-        assert found.refitted
+        validation = cross_validate(model, shapes, fold_size=8)
+        assert validation.refitted
         full = model.align(shapes)
         for fold in consecutive_folds(40, 8):
             expected = refit_fold(model, full, fold).predicted
-            seen = shapes.visible[:, fold]
-            np.testing.assert_array_equal(found.predicted[:, fold][seen], expected[seen])
+            visible = shapes.visible[:, fold]
+            np.testing.assert_array_equal(validation.predicted[:, fold][visible], expected[visible])
 
     def test_on_a_cluster_it_gives_the_same(self, client):
         from defgpa.distributed import align
 
-        here = DefGPA(MyWarp()).align(self.points)
-        there = align(Shapes(self.points), DefGPA(MyWarp()), client)
-        np.testing.assert_allclose(there.reference, here.reference, rtol=0, atol=1e-8)
-        assert_same_findings(there.findings, here.findings)
+        alignment = DefGPA(MyWarp()).align(self.points)
+        images = align(Shapes(self.points), DefGPA(MyWarp()), client)
+        np.testing.assert_allclose(images.reference, alignment.reference, rtol=0, atol=1e-8)
+        assert_same_findings(images.findings, alignment.findings)
 
     def test_what_it_provokes_is_told_on_every_route(self, client):
         from defgpa.distributed import align
@@ -336,7 +339,7 @@ class TestAWarpOfOnesOwn:
         points = smooth_family(seed=9, n=3, m=120)
         points += 100.0 - points.mean(axis=1, keepdims=True)
         model, shapes = DefGPA(RawMonomials()), Shapes(points)
-        here = model.align(shapes)
-        assert Problem.ROUNDING in {found.problem for found in here.findings}
+        alignment = model.align(shapes)
+        assert Problem.ROUNDING in {finding.problem for finding in alignment.findings}
         # and rounding, of which it tells, is in the figures of the others too
-        assert_same_findings(align(shapes, model, client).findings, here.findings, rtol=1e-2)
+        assert_same_findings(align(shapes, model, client).findings, alignment.findings, rtol=1e-2)

@@ -72,8 +72,8 @@ def test_register_names_another_order_and_no_other_units(tmp_path, capsys):
     write_shapes(Shapes(new, names=["same", "reversed", "mirrored"]), tmp_path / "new.csv")
     with pytest.raises(SystemExit) as stop:
         main(["register", str(tmp_path / "result.npz"), str(tmp_path / "new.csv")])
-    said = " ".join(capsys.readouterr().err.split())
-    assert stop.value.code == 0, said
-    assert "The landmarks of 'reversed' seem to be in another order" in said
-    assert "Mirrored against the reference: 'mirrored'." in said
-    assert "Other units?" not in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert stop.value.code == 0, output
+    assert "The landmarks of 'reversed' seem to be in another order" in output
+    assert "Mirrored against the reference: 'mirrored'." in output
+    assert "Other units?" not in output

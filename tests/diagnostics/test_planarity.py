@@ -112,10 +112,10 @@ def test_the_command_line_analyses_flat_shapes_in_the_plane(turned, tmp_path, ca
     for words in (["info"], ["fit", "-o", str(tmp_path / "out"), "--method", "deformable"]):
         with pytest.raises(SystemExit) as stop:
             main([words[0], str(tmp_path / "flat.csv"), *words[1:]])
-        said = " ".join(capsys.readouterr().err.split())
-        assert stop.value.code == 0, said
-        assert "lie in a plane" in said
-        assert "They are analysed in the plane." in said
+        output = " ".join(capsys.readouterr().err.split())
+        assert stop.value.code == 0, output
+        assert "lie in a plane" in output
+        assert "They are analysed in the plane." in output
     alignment = load(tmp_path / "out" / "result.npz")
     assert alignment.reference.shape == (20, 2)
     assert not alignment.foldovers.any()

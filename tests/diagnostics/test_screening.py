@@ -37,25 +37,25 @@ def test_nothing_is_found_where_nothing_is_wrong(points):
 
 def test_a_mirrored_shape_is_named_alone(points):
     points[3, :, 0] *= -1
-    found = screen(Shapes(points))
-    assert found.mirrored == ("shape_4",)
-    assert nothing_in(found, "mirrored")
+    screening = screen(Shapes(points))
+    assert screening.mirrored == ("shape_4",)
+    assert nothing_in(screening, "mirrored")
 
 
 def test_exchanged_landmarks_are_named_and_not_called_misplaced(points):
     far = int(np.argmax(np.linalg.norm(points[5] - points[5, 7], axis=1)))
     points[5, [7, far]] = points[5, [far, 7]]
-    found = screen(Shapes(points))
-    assert {frozenset(pair) for _, *pair in found.exchanged} == {frozenset({"8", str(far + 1)})}
-    assert nothing_in(found, "exchanged", "outliers")
+    screening = screen(Shapes(points))
+    assert {frozenset(pair) for _, *pair in screening.exchanged} == {frozenset({"8", str(far + 1)})}
+    assert nothing_in(screening, "exchanged", "outliers")
 
 
 def test_a_landmark_elsewhere_is_named(points):
     size = np.sqrt(((points[2] - points[2].mean(axis=0)) ** 2).sum(axis=1).mean())
     points[2, 9, 0] += 2 * size
-    found = screen(Shapes(points))
-    assert found.misplaced == (("shape_3", "10"),)
-    assert nothing_in(found, "misplaced", "outliers")
+    screening = screen(Shapes(points))
+    assert screening.misplaced == (("shape_3", "10"),)
+    assert nothing_in(screening, "misplaced", "outliers")
 
 
 @pytest.mark.parametrize(("factor", "is_named"), [(0.75, False), (1.05, True)])
@@ -77,13 +77,13 @@ def test_the_threshold_of_a_misplaced_landmark(noise, threshold, factor, is_name
 
 
 def test_a_landmark_of_one_shape_only_says_nothing(points):
-    whole = screen(Shapes(points))
+    screening = screen(Shapes(points))
     points = np.concatenate([points, np.full_like(points[:, :1], np.nan)], axis=1)
     points[4, -1] = 1e3
-    found = screen(Shapes(points))
-    np.testing.assert_allclose(found.errors, whole.errors, **EXACT)
-    np.testing.assert_allclose(found.sizes, whole.sizes, **EXACT)
-    assert nothing_in(found)
+    complete_screening = screen(Shapes(points))
+    np.testing.assert_allclose(complete_screening.errors, screening.errors, **EXACT)
+    np.testing.assert_allclose(complete_screening.sizes, screening.sizes, **EXACT)
+    assert nothing_in(complete_screening)
 
 
 def test_a_shape_that_is_something_else_is_far_from_all_others(points):
@@ -96,20 +96,20 @@ def test_other_units_are_named_and_change_nothing_else(points, factor):
     before = screen(Shapes(points))
     scaled = points.copy()
     scaled[[1, 5]] *= factor
-    found = screen(Shapes(scaled))
-    assert found.other_size == find_other_sizes(Shapes(scaled)) == ("shape_2", "shape_6")
-    np.testing.assert_allclose(found.sizes[1] / before.sizes[1], factor, rtol=0.1)
-    np.testing.assert_allclose(found.errors, before.errors, rtol=1e-6)
-    assert nothing_in(found, "other_size")
+    screening = screen(Shapes(scaled))
+    assert screening.other_size == find_other_sizes(Shapes(scaled)) == ("shape_2", "shape_6")
+    np.testing.assert_allclose(screening.sizes[1] / before.sizes[1], factor, rtol=0.1)
+    np.testing.assert_allclose(screening.errors, before.errors, rtol=1e-6)
+    assert nothing_in(screening, "other_size")
 
 
 def test_the_size_of_a_part_is_that_of_the_whole():
     """A shape with only one end seen is no smaller than the others."""
     points = smooth_family(seed=4, n=8, m=60, d=2, bend=0.0, noise=0.0)
-    whole = screen(Shapes(points)).sizes
+    all_sizes = screen(Shapes(points)).sizes
     ends = np.argsort(points[3, :, 0])[15:]
     points[3, ends] = np.nan
-    np.testing.assert_allclose(screen(Shapes(points)).sizes, whole, **EXACT)
+    np.testing.assert_allclose(screen(Shapes(points)).sizes, all_sizes, **EXACT)
 
 
 def test_shapes_and_landmarks_that_repeat_are_named(points):
@@ -117,35 +117,35 @@ def test_shapes_and_landmarks_that_repeat_are_named(points):
     points[6] = points[2]
     points[6, 0] = -0.0
     points[4, 11] = points[4, 30]
-    found = screen(Shapes(points))
-    assert found.repeated == (("shape_7", "shape_3"),)
-    assert ("shape_5", "12", "31") in found.coincident
+    screening = screen(Shapes(points))
+    assert screening.repeated == (("shape_7", "shape_3"),)
+    assert ("shape_5", "12", "31") in screening.coincident
 
 
 def test_landmarks_not_seen_are_no_repetition(points):
     points[:, 5] = points[0, 5]
     points[3:, 5] = np.nan
     points[3:5, 6:9] = np.nan
-    found = screen(Shapes(points))
-    assert not found.coincident
-    assert not found.repeated
+    screening = screen(Shapes(points))
+    assert not screening.coincident
+    assert not screening.repeated
 
 
 @pytest.mark.parametrize("name", ["face2d", "histology2d", "tshirt3d", "guenons3d", "cactus3d"])
 def test_real_sets_are_not_accused(name):
-    found = screen(Shapes(shared_points(name)))
-    assert nothing_in(found, "outliers")
-    assert len(found.outliers) <= 2
+    screening = screen(Shapes(shared_points(name)))
+    assert nothing_in(screening, "outliers")
+    assert len(screening.outliers) <= 2
 
 
 def test_the_turtles_are_found_to_mix_units():
     """Thirteen of the forty skulls are in micrometres or the like."""
     with np.load(shared_data("turtles3d_partial.npz"), allow_pickle=False) as archive:
         shapes = Shapes(archive["points"], names=archive["names"])
-    found = screen(shapes)
-    assert len(found.other_size) == 13
-    assert set(found.other_size) == set(find_other_sizes(shapes))
-    assert nothing_in(found, "other_size", "coincident")
+    screening = screen(shapes)
+    assert len(screening.other_size) == 13
+    assert set(screening.other_size) == set(find_other_sizes(shapes))
+    assert nothing_in(screening, "other_size", "coincident")
 
 
 @pytest.mark.parametrize("code", [-1.0, 9999.0, -999.0])
@@ -216,11 +216,11 @@ def test_few_shapes_are_not_called_far_by_chance(n, d):
     q = d * (d + 1) // 2 - 1
     shapes = rng.normal(size=(2000, n, q))
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
-    named = [_find_outliers(own, d, DEFAULT).any() for own in errors]
+    named = [_find_outliers(sample, d, DEFAULT).any() for sample in errors]
     assert np.mean(named) <= DEFAULT.chance_far
     shapes[:, 0] += 50.0 / np.sqrt(q)
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
-    named = np.array([_find_outliers(own, d, DEFAULT) for own in errors])
+    named = np.array([_find_outliers(sample, d, DEFAULT) for sample in errors])
     assert named[:, 0].mean() > 0.9
     assert not named[:, 1:].any()
 

@@ -30,15 +30,13 @@ def family(d, n=8, m=50, seed=0):
 
 
 def kinds_of(fitted, **changed):
-    """The kinds of what would be told of a fit if some of its facts were others."""
-    facts = fitted.diagnostics
-    given = {name: getattr(facts, name) for name in facts.__dataclass_fields__} | changed
-    fixed = ("proportions", "dim", "rounds", "method", "storage", "n_products")
-    stacked = {k: v if k in fixed else np.asarray(v)[None] for k, v in given.items()}
-    labels = np.array([fitted.shapes.landmarks])
-    axes = fitted.reference[None] / np.sqrt(fitted.eigenvalues)
-    told = check_solution(replace(facts, **stacked), axes, fitted.shapes.names, labels, DEFAULT)
-    return {finding.problem for finding in told[0]}
+    """Return the problems of a fit if some of its diagnostics were others."""
+    diagnostics = replace(fitted.diagnostics, **changed)
+    axes = fitted.reference / np.sqrt(fitted.eigenvalues)
+    names, labels = fitted.shapes.names, fitted.shapes.landmarks
+    return {
+        finding.problem for finding in check_solution(diagnostics, axes, names, labels, DEFAULT)
+    }
 
 
 def two_groups(d, common, n=8, m=50):
@@ -71,8 +69,8 @@ class TestLoneLandmarks:
         with warned_of("one shape only"):
             fitted = DefGPA().fit(shapes).alignment_
         without = DefGPA().fit(shapes.without([4, 17])).alignment_
-        kept = np.delete(np.arange(50), [4, 17])
-        np.testing.assert_array_equal(fitted.reference[kept], without.reference)
+        remaining = np.delete(np.arange(50), [4, 17])
+        np.testing.assert_array_equal(fitted.reference[remaining], without.reference)
         np.testing.assert_array_equal(fitted.eigenvalues, without.eigenvalues)
 
     @DIMS
@@ -102,11 +100,11 @@ class TestLoneLandmarks:
         points = shapes.points.copy()
         points[0, 4] += 1e3
         with warned_of("one shape only"):
-            here = DefGPA().fit(shapes).reference_
+            reference = DefGPA().fit(shapes).reference_
         with warned_of("one shape only"):
-            there = DefGPA().fit(points).reference_
-        kept = np.delete(np.arange(50), 4)
-        np.testing.assert_array_equal(there[kept], here[kept])
+            new_reference = DefGPA().fit(points).reference_
+        remaining = np.delete(np.arange(50), 4)
+        np.testing.assert_array_equal(new_reference[remaining], reference[remaining])
 
     @DIMS
     def test_a_landmark_seen_twice_is_not_lone(self, d):
@@ -152,9 +150,9 @@ class TestGroups:
     def test_copies_of_one_shape_are_put_together_across_the_groups(self, d):
         points = two_groups(d, d + 1)
         base = family(d)[0]
-        whole = np.where(np.isnan(points), np.nan, base)
+        complete = np.where(np.isnan(points), np.nan, base)
         with warned_of("directions are free"):  # nearly: d + 1 landmarks are a weak link
-            fitted = DefGPA(Affine()).fit(whole).alignment_
+            fitted = DefGPA(Affine()).fit(complete).alignment_
         direct = DefGPA(Affine()).fit(np.stack([base] * 8)).alignment_
         assert fitted.rmse_reference < 1e-9
         assert_same_shape(fitted.reference, direct.reference, rtol=1e-6)
@@ -240,8 +238,8 @@ class TestWhatOnlyTheSpectrumShows:
     def test_a_gap_of_a_thousandth_is_where_worry_begins(self, gap, worrying):
         fitted = DefGPA().fit(family(2)).alignment_
         spectrum = np.array([0.1, 0.2, 0.2 / (1 - gap)])
-        told = kinds_of(fitted, spectrum=spectrum, gap=gap)
-        assert (Problem.NARROW_GAP in told) == worrying
+        problems = kinds_of(fitted, spectrum=spectrum, gap=gap)
+        assert (Problem.NARROW_GAP in problems) == worrying
 
     def test_a_flat_reference_has_no_gap_to_its_missing_axis(self):
         """Copies of one flat shape in space: beyond its two axes everything costs the same."""
@@ -278,9 +276,9 @@ class TestWhatOnlyTheSpectrumShows:
         with told_among_others("hinge"):
             DefGPA(warp, proportions="prior").fit(two_groups(3, 4, m=60))
         with warned_of("4 directions are free where 3 are usual"):
-            found = DefGPA(warp).fit(two_groups(3, 4, m=60)).reference_
-        whole = DefGPA(warp).fit(family(3, m=60)).reference_
-        assert left_over(found, whole) < 0.01  # which rigidity has settled
+            new_reference = DefGPA(warp).fit(two_groups(3, 4, m=60)).reference_
+        reference = DefGPA(warp).fit(family(3, m=60)).reference_
+        assert left_over(new_reference, reference) < 0.01  # which rigidity has settled
 
     @pytest.mark.parametrize("name", ["2d-partial", "3d-partial"])
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
@@ -289,8 +287,10 @@ class TestWhatOnlyTheSpectrumShows:
         fitted = DefGPA(warp).fit(shapes).alignment_
         matrix = cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks
         columns = np.linalg.eigh(matrix)[1][:, : shapes.n_dims + 1]
-        seen = [columns[own] - columns[own].mean(axis=0) for own in shapes.visible]
-        squares = np.sum([np.linalg.svd(own)[1] ** 2 for own in seen], axis=0)
+        visible = [
+            columns[is_visible] - columns[is_visible].mean(axis=0) for is_visible in shapes.visible
+        ]
+        squares = np.sum([np.linalg.svd(is_visible)[1] ** 2 for is_visible in visible], axis=0)
         np.testing.assert_allclose(
             fitted.diagnostics.cohesion, squares[-1] / squares.mean(), **PARITY
         )
@@ -305,8 +305,8 @@ class TestWhatOnlyTheSpectrumShows:
     )
     def test_a_hinge_worries_where_it_moves_at_little_cost(self, cohesion, gap, worrying):
         fitted = DefGPA().fit(family(2)).alignment_
-        told = kinds_of(fitted, cohesion=cohesion, gap=gap)
-        assert (Problem.HINGE in told) == worrying
+        problems = kinds_of(fitted, cohesion=cohesion, gap=gap)
+        assert (Problem.HINGE in problems) == worrying
 
     def test_common_landmarks_on_a_line_do_not_hold_two_groups_together(self):
         """The pattern is content with six common landmarks; the spectrum is not."""
@@ -322,9 +322,9 @@ class TestWhatOnlyTheSpectrumShows:
         points = family(2, m=60)
         points[2:, :3] = np.nan
         points[:2, :3] += 20 * np.random.default_rng(0).normal(size=(2, 3, 2))
-        found = DefGPA(ThinPlateSpline(5, theta=0.0)).align(points).findings
-        (told,) = [finding for finding in found if finding.problem is Problem.CARRIED_BY_FEW]
-        assert told.landmarks[:2] == ("2", "3")
+        findings = DefGPA(ThinPlateSpline(5, theta=0.0)).align(points).findings
+        (carried,) = [finding for finding in findings if finding.problem is Problem.CARRIED_BY_FEW]
+        assert carried.landmarks[:2] == ("2", "3")
 
     @DIMS
     def test_well_linked_shapes_are_not_reported(self, d):

@@ -212,10 +212,10 @@ def test_bands_do_not_change_the_picture():
     warp = spline_alignment().warps[1]
     fine = Frame(warp_image(ramps(), warp).frame.origin, (1035, 1335), (0.2, 0.2))
     banded = warp_image(ramps(), warp, fine)
-    for part, frame in fine.bands(512):
+    for rows, frame in fine.bands(512):
         alone = warp_image(ramps(), warp, frame)
-        np.testing.assert_array_equal(banded.mask[part], alone.mask)
-        np.testing.assert_allclose(banded.pixels[part], alone.pixels, rtol=0, atol=0.004)
+        np.testing.assert_array_equal(banded.mask[rows], alone.mask)
+        np.testing.assert_allclose(banded.pixels[rows], alone.pixels, rtol=0, atol=0.004)
 
 
 # Frames
@@ -234,7 +234,7 @@ def test_rows_up_is_the_same_picture_for_landmarks_with_y_upwards():
     flip = np.array([1.0, -1.0])
     down = spline_alignment(seed=4)
     up = defgpa.DefGPA(defgpa.ThinPlateSpline(5, smoothing=1e-4)).fit(
-        [own * flip + [0, SIZE[0]] for own in down.shapes]
+        [shape * flip + [0, SIZE[0]] for shape in down.shapes]
     )
     up = up.alignment_.posed_like(down.shapes[0] * flip + [0, SIZE[0]])
     plain = warp_image(image, down.warps[0], tolerance=1e-5)
@@ -270,8 +270,8 @@ def test_the_common_frame_holds_every_warped_image_and_no_empty_margin():
 
 def test_half_the_pixel_size_gives_twice_the_pixels():
     a = spline_alignment()
-    one, half = (common_frame([ramps()] * 6, a.warps, pixel_size=s) for s in (1.0, 0.5))
-    assert np.abs(np.array(half.shape) - 2 * np.array(one.shape)).max() <= 2
+    full, half = (common_frame([ramps()] * 6, a.warps, pixel_size=s) for s in (1.0, 0.5))
+    assert np.abs(np.array(half.shape) - 2 * np.array(full.shape)).max() <= 2
     assert half.pixel_size == 0.5
 
 
@@ -323,10 +323,10 @@ def test_deviation_and_median_are_those_of_the_shapes_that_cover_a_pixel():
     left, top = (-spread.origin).round().astype(int)
     # image 1 covers columns −3 … 46 of the first, image 2 rows −5 … 34
     first, second, third = images[0][:35, :47], images[1][:35, 3:], images[2][5:, :47]
-    part = (slice(top, top + 35), slice(left, left + 47))
+    window = (slice(top, top + 35), slice(left, left + 47))
     stack = np.stack([first, second, third])
-    np.testing.assert_allclose(spread.deviation[part], stack.std(axis=0, ddof=1), atol=1e-6)
-    np.testing.assert_allclose(spread.median[part], np.median(stack, axis=0), atol=1e-6)
+    np.testing.assert_allclose(spread.deviation[window], stack.std(axis=0, ddof=1), atol=1e-6)
+    np.testing.assert_allclose(spread.median[window], np.median(stack, axis=0), atol=1e-6)
     pair = np.stack([images[0][35:, :47], images[1][35:, 3:]])
     below = (slice(top + 35, top + 40), slice(left, left + 47))
     np.testing.assert_allclose(spread.deviation[below], pair.std(axis=0, ddof=1), atol=1e-6)
@@ -356,7 +356,7 @@ def test_channels_deviate_each_on_its_own():
 
 
 def test_pictures_take_the_pose_of_the_first_image():
-    turned = [own @ [[0, 1], [-1, 0]] + [SIZE[0], 0] for own in spline_alignment().shapes]
+    turned = [shape @ [[0, 1], [-1, 0]] + [SIZE[0], 0] for shape in spline_alignment().shapes]
     a = defgpa.DefGPA(defgpa.ThinPlateSpline(5)).fit(turned).alignment_
     spread = intensity_deviation([ramps(SIZE[::-1])] * 6, a)
     assert spread.frame.shape[0] > spread.frame.shape[1]
@@ -377,10 +377,10 @@ def test_a_given_frame_is_one_of_the_alignment_as_it_is():
 def test_bands_do_not_change_the_deviation():
     a = spline_alignment()
     images = list(np.random.default_rng(0).uniform(size=(6, *SIZE)))
-    whole = intensity_deviation(images, a, tolerance=1e-4)
+    complete = intensity_deviation(images, a, tolerance=1e-4)
     banded = intensity_deviation(images, a, tolerance=1e-4, memory_budget=1)
-    np.testing.assert_array_equal(banded.coverage, whole.coverage)
-    np.testing.assert_allclose(banded.deviation, whole.deviation, rtol=0, atol=1e-3)
+    np.testing.assert_array_equal(banded.coverage, complete.coverage)
+    np.testing.assert_allclose(banded.deviation, complete.deviation, rtol=0, atol=1e-3)
 
 
 def test_images_that_share_nothing_have_no_mean():

@@ -47,10 +47,10 @@ def test_vertices_are_moved_and_all_else_is_kept(alignment, rng):
 
 
 def test_a_mesh_through_a_warp_and_back_is_the_mesh(alignment):
-    own = alignment.shapes[2]
-    mesh = Mesh(own[~np.isnan(own[:, 0])])
-    there = warp_mesh(mesh, alignment.warps[2])
-    back = warp_mesh(there, alignment.warps[2].exact_inverse())
+    local = alignment.shapes[2]
+    mesh = Mesh(local[~np.isnan(local[:, 0])])
+    images = warp_mesh(mesh, alignment.warps[2])
+    back = warp_mesh(images, alignment.warps[2].exact_inverse())
     np.testing.assert_allclose(back.vertices, mesh.vertices, **LIMIT)
 
 
@@ -83,10 +83,10 @@ def test_the_error_of_the_reference_is_a_scalar_field(alignment):
     mesh = make_reference_mesh(alignment)
     np.testing.assert_array_equal(mesh.vertices, alignment.reference)
     np.testing.assert_array_equal(mesh.faces, FACES)
-    j, seen = 7, alignment.shapes.visible[:, 7]
-    squares = ((alignment.aligned[seen, j] - alignment.reference[j]) ** 2).sum(axis=1)
+    j, visible = 7, alignment.shapes.visible[:, 7]
+    squares = ((alignment.aligned[visible, j] - alignment.reference[j]) ** 2).sum(axis=1)
     np.testing.assert_allclose(mesh.scalars["error"][j], np.sqrt(squares.mean()), **EXACT)
-    assert mesh.scalars["views"][j] == seen.sum() < 6 or seen.all()
+    assert mesh.scalars["views"][j] == visible.sum() < 6 or visible.all()
     total = (mesh.scalars["error"] ** 2 * mesh.scalars["views"]).sum() / alignment.n_counted
     np.testing.assert_allclose(np.sqrt(total), alignment.rmse_reference, **EXACT)
 
@@ -94,13 +94,13 @@ def test_the_error_of_the_reference_is_a_scalar_field(alignment):
 def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
     name = alignment.shapes.names[1]
     mesh = make_aligned_mesh(alignment, name, faces=[[5, 6, 7]])
-    seen = alignment.shapes.visible[1]
-    assert 0 < seen.sum() < 50
-    np.testing.assert_allclose(mesh.vertices[seen], alignment.aligned[1][seen], **EXACT)
-    np.testing.assert_allclose(mesh.vertices[~seen], alignment.reference[~seen], **EXACT)
+    visible = alignment.shapes.visible[1]
+    assert 0 < visible.sum() < 50
+    np.testing.assert_allclose(mesh.vertices[visible], alignment.aligned[1][visible], **EXACT)
+    np.testing.assert_allclose(mesh.vertices[~visible], alignment.reference[~visible], **EXACT)
     distance = np.linalg.norm(mesh.vertices - alignment.reference, axis=1)
-    np.testing.assert_allclose(mesh.scalars["error"][seen], distance[seen], **EXACT)
-    assert np.isnan(mesh.scalars["error"][~seen]).all()
+    np.testing.assert_allclose(mesh.scalars["error"][visible], distance[visible], **EXACT)
+    assert np.isnan(mesh.scalars["error"][~visible]).all()
     assert mesh.faces.tolist() == [[5, 6, 7]]
 
 

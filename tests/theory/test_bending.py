@@ -40,7 +40,7 @@ def kernel_of(controls):
 def test_entries_looked_up_on_a_grid_are_those_of_the_kernel(counts, rng):
     grid = grids(counts, rng)
     expected = kernel_of(grid.points)
-    np.testing.assert_allclose(bending._grid_kernel(grid), expected, **EXACT)
+    np.testing.assert_allclose(bending._compute_grid_kernel(grid), expected, **EXACT)
 
 
 @GRIDS
@@ -49,20 +49,20 @@ def test_distances_to_a_grid_are_sums_over_its_axes(counts, rng):
     k, d = grid.points.shape[1:]
     points = np.concatenate([rng.normal(size=(6, 30, d)), grid.points], axis=1)
     expected = compute_squared_distances(points, grid.points)
-    found = np.empty((6, k, 30 + k))
-    grid.fill_squared_distances(np.swapaxes(points, 1, 2), out=found)
-    np.testing.assert_allclose(np.swapaxes(found, 1, 2), expected, rtol=1e-12, atol=1e-15)
+    result = np.empty((6, k, 30 + k))
+    grid.fill_squared_distances(np.swapaxes(points, 1, 2), out=result)
+    np.testing.assert_allclose(np.swapaxes(result, 1, 2), expected, rtol=1e-12, atol=1e-15)
     alone = np.empty((k, 30 + k))
     grid[2].fill_squared_distances(points[2].T, out=alone)
-    np.testing.assert_allclose(alone, found[2], rtol=1e-12, atol=1e-15)
-    at_the_points = np.diagonal(found[:, :, 30:], axis1=1, axis2=2)
+    np.testing.assert_allclose(alone, result[2], rtol=1e-12, atol=1e-15)
+    at_the_points = np.diagonal(result[:, :, 30:], axis1=1, axis2=2)
     assert at_the_points.max() < 1e-29  # nothing cancels: zero but for the rounding of the points
 
 
 @GRIDS
 def test_all_grids_share_what_is_orthogonal_to_affine_functions(counts, rng):
     k, d = int(np.prod(counts)), len(counts)
-    complement = bending._grid_complement(counts).apply(np.eye(k - d - 1))
+    complement = bending._make_grid_complement(counts).apply(np.eye(k - d - 1))
     assert complement.shape == (k, k - d - 1)
     np.testing.assert_allclose(complement.T @ complement, np.eye(k - d - 1), **EXACT)
     for controls in grids(counts, rng).points:
@@ -95,23 +95,25 @@ def test_a_grid_is_control_points_like_others(counts, rng):
     points = rng.normal(size=(50, 2))
     grid = ThinPlateSpline(counts).basis(points)
     explicit = ThinPlateSpline(control_points=grid.control_points).basis(points)
-    here, there = (own.features(points) @ own.features(points).T for own in (grid, explicit))
-    np.testing.assert_allclose(here, there, **EXACT)  # N is known up to a rotation
-    tables = bending._grid_complement.cache_info().currsize
+    grid_gram, explicit_gram = (
+        basis.features(points) @ basis.features(points).T for basis in (grid, explicit)
+    )
+    np.testing.assert_allclose(grid_gram, explicit_gram, **EXACT)  # N is known up to a rotation
+    tables = bending._make_grid_complement.cache_info().currsize
     ThinPlateSpline(counts).basis(points)
-    assert bending._grid_complement.cache_info().currsize == tables
+    assert bending._make_grid_complement.cache_info().currsize == tables
     assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflate() is None)
 
 
 def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):
     points, visible = rng.normal(size=(7, 20, 3)), rng.random((7, 20)) < 0.8
     frames = Frames.of(np.where(visible[..., None], points, np.nan), visible)
-    for name in ("size", "extents", "box", "whole"):
+    for name in ("size", "extents", "box", "is_complete"):
         getattr(frames, name)
-    for part in (slice(2, 5), np.arange(7) % 2 == 0):
-        some, fresh = frames[part], Frames.of(points[part], visible[part])
+    for subset in (slice(2, 5), np.arange(7) % 2 == 0):
+        some, fresh = frames[subset], Frames.of(points[subset], visible[subset])
         assert "scatter" in some.__dict__
         for name in ("centre", "count", "centred", "size", "extents"):
             np.testing.assert_allclose(getattr(some, name), getattr(fresh, name), **EXACT)
         np.testing.assert_allclose(some.box, fresh.box, **EXACT)
-        np.testing.assert_array_equal(some.points[some.visible], points[part][visible[part]])
+        np.testing.assert_array_equal(some.points[some.visible], points[subset][visible[subset]])

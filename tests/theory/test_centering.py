@@ -114,9 +114,9 @@ def test_too_weak_a_charge_is_told_with_one_that_is_enough():
     points += 0.3 - points.mean(axis=1, keepdims=True)
 
     def told(nu):
-        found = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points).findings
-        return [own for own in found if own.problem is Problem.WEAK_CENTERING]
+        findings = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points).findings
+        return [finding for finding in findings if finding.problem is Problem.WEAK_CENTERING]
 
     (weak,) = told(1e-9)
-    assert weak.figures["enough"] == 5 / 24
-    assert not told(weak.figures["enough"])
+    assert weak.values["enough"] == 5 / 24
+    assert not told(weak.values["enough"])

@@ -35,8 +35,10 @@ def paper_hat(points, controls, theta):
 def test_the_cost_is_that_of_the_papers_formulas_with_8_pi_and_the_visible_count(theta, shapes):
     warp = ThinPlateSpline(3, theta=theta)
     expected = np.diag(shapes.views.astype(float))
-    for points, seen in visible_parts(shapes):
-        expected[np.ix_(seen, seen)] -= paper_hat(points, warp.basis(points).control_points, theta)
+    for points, visible in visible_parts(shapes):
+        expected[np.ix_(visible, visible)] -= paper_hat(
+            points, warp.basis(points).control_points, theta
+        )
     np.testing.assert_allclose(cost_of(shapes, warp), expected, **EXACT)
 
 
@@ -67,10 +69,10 @@ def test_relative_smoothing_is_theta_over_the_size_to_the_four_minus_d(d, rng):
 
 
 def test_the_defaults_are_five_points_and_a_thousandth(shapes):
-    stated = ThinPlateSpline(points_per_axis=5, smoothing=1e-3)
-    np.testing.assert_array_equal(cost_of(shapes, ThinPlateSpline()), cost_of(shapes, stated))
+    expected = ThinPlateSpline(points_per_axis=5, smoothing=1e-3)
+    np.testing.assert_array_equal(cost_of(shapes, ThinPlateSpline()), cost_of(shapes, expected))
     np.testing.assert_array_equal(
-        DefGPA().fit(shapes).reference_, DefGPA(stated).fit(shapes).reference_
+        DefGPA().fit(shapes).reference_, DefGPA(expected).fit(shapes).reference_
     )
 
 
@@ -112,12 +114,12 @@ def test_control_points_stand_inside_the_principal_box_at_k_over_k_plus_one(side
     expected = np.array(np.meshgrid(*steps, indexing="ij")).reshape(d, -1).T
 
     basis = ThinPlateSpline(counts).basis(spread @ turn + shift)
-    found = (basis.control_points - shift) @ turn.T
-    assert len(found) == np.prod(counts)
+    result = (basis.control_points - shift) @ turn.T
+    assert len(result) == np.prod(counts)
     # the few points inside tilt the principal axes by a little, known to 1 %
-    nearest = cdist(found, expected).min(axis=1)
+    nearest = cdist(result, expected).min(axis=1)
     assert nearest.max() < 0.02 * sides[0]
-    assert cdist(found, expected).min(axis=0).max() < 0.02 * sides[0]
+    assert cdist(result, expected).min(axis=0).max() < 0.02 * sides[0]
 
 
 @DIMS
@@ -125,17 +127,17 @@ def test_control_points_of_points_in_their_own_axes_stand_there_exactly(d, rng):
     sides = np.array([9.0, 6.0, 3.0])[:d]
     points = np.array(np.meshgrid(*[[0, side] for side in sides], indexing="ij"))
     points = points.reshape(d, -1).T
-    found = ThinPlateSpline(3).basis(points).control_points
+    result = ThinPlateSpline(3).basis(points).control_points
     steps = [np.array([0.25, 0.5, 0.75]) * side for side in sides]
     expected = np.array(np.meshgrid(*steps, indexing="ij")).reshape(d, -1).T
-    np.testing.assert_allclose(cdist(found, expected).min(axis=0), 0, **EXACT)
-    np.testing.assert_allclose(cdist(found, expected).min(axis=1), 0, **EXACT)
+    np.testing.assert_allclose(cdist(result, expected).min(axis=0), 0, **EXACT)
+    np.testing.assert_allclose(cdist(result, expected).min(axis=1), 0, **EXACT)
 
 
 def test_an_integer_means_as_many_on_every_axis(rng):
     points = rng.normal(size=(40, 3))
-    one, three = (ThinPlateSpline(k).basis(points).control_points for k in (3, (3, 3, 3)))
-    np.testing.assert_array_equal(one, three)
+    by_integer, three = (ThinPlateSpline(k).basis(points).control_points for k in (3, (3, 3, 3)))
+    np.testing.assert_array_equal(by_integer, three)
     assert len(ThinPlateSpline((5, 5, 2)).basis(points).control_points) == 50
 
 
@@ -182,9 +184,9 @@ def test_every_axis_but_the_first_has_its_heavier_tail_on_the_positive_side(shap
 def test_error_figures_are_per_landmark_over_the_visible_ones(shapes):
     fitted = DefGPA().fit(shapes).alignment_
     squares, back, count = 0.0, 0.0, 0
-    for warp, (points, seen) in zip(fitted.warps, visible_parts(shapes), strict=True):
-        squares += np.sum((warp(points) - fitted.reference[seen]) ** 2)
-        back += np.sum((warp.inverse()(fitted.reference[seen]) - points) ** 2)
+    for warp, (points, visible) in zip(fitted.warps, visible_parts(shapes), strict=True):
+        squares += np.sum((warp(points) - fitted.reference[visible]) ** 2)
+        back += np.sum((warp.inverse()(fitted.reference[visible]) - points) ** 2)
         count += len(points)
     np.testing.assert_allclose(fitted.rmse_reference, np.sqrt(squares / count), **EXACT)
     np.testing.assert_allclose(fitted.rmse_datum, np.sqrt(back / count), **EXACT)
@@ -192,14 +194,14 @@ def test_error_figures_are_per_landmark_over_the_visible_ones(shapes):
 
 
 def test_the_gap_is_relative_to_the_first_eigenvalue_left_out(shapes):
-    found = DefGPA().fit(shapes).alignment_.diagnostics
+    diagnostics = DefGPA().fit(shapes).alignment_.diagnostics
     d = shapes.n_dims
-    expected = (found.spectrum[d] - found.spectrum[d - 1]) / found.spectrum[d]
-    np.testing.assert_allclose(found.gap, expected, **EXACT)
+    expected = (diagnostics.spectrum[d] - diagnostics.spectrum[d - 1]) / diagnostics.spectrum[d]
+    np.testing.assert_allclose(diagnostics.gap, expected, **EXACT)
     sigma = np.linalg.eigvalsh(cost_of(shapes, ThinPlateSpline()) + 6 / shapes.n_landmarks)
-    np.testing.assert_allclose(found.spectrum[: d + 1], sigma[: d + 1], **EXACT)
+    np.testing.assert_allclose(diagnostics.spectrum[: d + 1], sigma[: d + 1], **EXACT)
 
 
 def test_views_are_counted(shapes):
-    found = DefGPA().fit(shapes).alignment_.shapes
-    np.testing.assert_array_equal(found.views, shapes.visible.sum(axis=0))
+    result = DefGPA().fit(shapes).alignment_.shapes
+    np.testing.assert_array_equal(result.views, shapes.visible.sum(axis=0))

@@ -53,7 +53,7 @@ def test_mirrored_copies_count_like_the_others(d):
 
 def test_it_is_algorithm_1(full_shapes):
     """Unit singular values side by side, their leading left vector, times the mean length."""
-    roots = np.stack([extents(own) for own in full_shapes], axis=1)
+    roots = np.stack([extents(shape) for shape in full_shapes], axis=1)
     lengths = np.linalg.norm(roots, axis=0)
     left, _, _ = np.linalg.svd(roots / lengths)
     expected = np.abs(left[:, 0]) * lengths.mean()
@@ -69,10 +69,10 @@ def test_the_mean_of_lengths_is_not_the_mean_of_squares():
 
 def test_the_partial_set_of_the_authors_has_the_right_prior():
     """Their own is 4 % too large: it adds translations for landmarks a shape does not see."""
-    stated = json.loads((ORACLE / "syn2d_partial" / "prior_variants.json").read_text())
+    expected = json.loads((ORACLE / "syn2d_partial" / "prior_variants.json").read_text())
     roots = np.sqrt(prior(oracle_points("syn2d_partial")))[::-1]
-    np.testing.assert_allclose(roots, stated["sqrt_lambda_translation_masked"], **PARITY)
-    published = np.array(stated["sqrt_lambda_as_published"])
+    np.testing.assert_allclose(roots, expected["sqrt_lambda_translation_masked"], **PARITY)
+    published = np.array(expected["sqrt_lambda_as_published"])
     assert (np.abs(roots / published - 1) > 0.03).all()
 
 
@@ -83,8 +83,8 @@ def test_the_prior_does_not_depend_on_where_the_shapes_lie(shapes):
 
 def in_place(points):
     """The shapes completed, each where it lies."""
-    (whole,) = completed_by_pairs(LocalParts([points])).parts
-    return whole
+    (completed,) = completed_by_pairs(LocalParts([points])).parts
+    return completed
 
 
 @DIMS
@@ -93,31 +93,31 @@ def test_completion_follows_its_formula(d):
     points = smooth_family(seed=d, n=5, m=30, d=d, missing=0.2)
     shapes = Shapes(points)
     result = in_place(points)
-    seen = shapes.visible
-    np.testing.assert_allclose(result[seen], points[seen], **EXACT)
+    visible = shapes.visible
+    np.testing.assert_allclose(result[visible], points[visible], **EXACT)
     for i, j in np.argwhere(~shapes.visible):
-        said = []
+        messages = []
         for k in np.flatnonzero(shapes.visible[:, j]):
             common = shapes.visible[i] & shapes.visible[k]
-            said.append(similarity(points[k][common], points[i][common])(points[k, j]))
-        np.testing.assert_allclose(result[i, j], np.mean(said, axis=0), **EXACT)
+            messages.append(similarity(points[k][common], points[i][common])(points[k, j]))
+        np.testing.assert_allclose(result[i, j], np.mean(messages, axis=0), **EXACT)
 
 
 def similarity(source, target):
     """The best similarity, reflections allowed."""
-    here, there = source.mean(axis=0), target.mean(axis=0)
-    left, values, right = np.linalg.svd((source - here).T @ (target - there))
-    matrix = values.sum() / np.sum((source - here) ** 2) * left @ right
-    return lambda point: (point - here) @ matrix + there
+    local, images = source.mean(axis=0), target.mean(axis=0)
+    left, values, right = np.linalg.svd((source - local).T @ (target - images))
+    matrix = values.sum() / np.sum((source - local) ** 2) * left @ right
+    return lambda point: (point - local) @ matrix + images
 
 
 def test_completion_is_a_guess_that_moves_with_each_shape(shapes):
-    here = in_place(shapes.points)
+    local = in_place(shapes.points)
     points = moved(shapes.points, seed=4)
-    there = in_place(points)
-    for a, b, c, d in zip(here, there, shapes.points, points, strict=True):
-        seen = ~np.isnan(c[:, 0])
-        np.testing.assert_allclose(similarity(c[seen], d[seen])(a), b, **EXACT)
+    images = in_place(points)
+    for a, b, c, d in zip(local, images, shapes.points, points, strict=True):
+        visible = ~np.isnan(c[:, 0])
+        np.testing.assert_allclose(similarity(c[visible], d[visible])(a), b, **EXACT)
 
 
 @DIMS

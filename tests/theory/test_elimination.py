@@ -38,8 +38,8 @@ def test_so_it_is_for_a_warp_of_ones_own(warp, shapes, rng):
 
 @every_warp
 def test_other_weights_cost_more(warp, shapes, rng):
-    points, seen = visible_parts(shapes)[0]
-    target = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))[seen]
+    points, visible = visible_parts(shapes)[0]
+    target = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))[visible]
     basis = warp.basis(points)
     features = basis.features(points)
     weights, penalty = best_weights(basis, points, target)
@@ -54,9 +54,9 @@ def test_other_weights_cost_more(warp, shapes, rng):
 @every_warp
 def test_the_warps_of_an_alignment_are_those_regressions(warp, shapes):
     result = DefGPA(warp).fit(shapes).alignment_
-    for fitted, (points, seen) in zip(result.warps, visible_parts(shapes), strict=True):
+    for fitted, (points, visible) in zip(result.warps, visible_parts(shapes), strict=True):
         basis = warp.basis(points)
-        weights, _ = best_weights(basis, points, result.reference[seen])
+        weights, _ = best_weights(basis, points, result.reference[visible])
         np.testing.assert_allclose(fitted(points), basis.features(points) @ weights, **EXACT)
 
 

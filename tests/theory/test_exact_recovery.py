@@ -96,9 +96,9 @@ def spline_preimage(reference, controls, rng):
     basis = ThinPlateSpline(control_points=controls).basis(reference)
     images = controls + 0.3 * rng.normal(size=controls.shape)
     weights = np.linalg.solve(basis.features(controls), images)
-    found = Warp(basis, weights).exact_inverse()(reference)
-    assert not np.isnan(found).any()
-    return found
+    sources = Warp(basis, weights).exact_inverse()(reference)
+    assert not np.isnan(sources).any()
+    return sources
 
 
 def test_affine_maps_do_not_recover_splines():

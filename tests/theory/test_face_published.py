@@ -26,8 +26,8 @@ def face():
 @MODELS
 def test_the_published_error_in_the_datum_space(warp, datum, reference, face):
     """RMSE_d does not depend on the size of the reference. 4.3554 is printed as 4.35."""
-    found = DefGPA(warp, proportions="prior").fit(face).alignment_.rmse_datum
-    assert abs(found - datum) < 0.0056
+    result = DefGPA(warp, proportions="prior").fit(face).alignment_.rmse_datum
+    assert abs(result - datum) < 0.0056
 
 
 @MODELS
@@ -35,10 +35,10 @@ def test_the_error_in_the_reference_space_is_the_published_one_at_the_right_size
     warp, datum, reference, face
 ):
     """RMSE_r scales with the reference; the printed run used one 1.020 times as large."""
-    found = DefGPA(warp, proportions="prior").fit(face).alignment_.rmse_reference
-    assert abs(found - reference) < 0.0006
+    result = DefGPA(warp, proportions="prior").fit(face).alignment_.rmse_reference
+    assert abs(result - reference) < 0.0006
     printed = {6.541: 6.67, 4.645: 4.74, 3.885: 3.96, 3.649: 3.72}[reference]
-    assert abs(1.020 * found - printed) < 0.0076  # 1.020 itself is known to a thousandth
+    assert abs(1.020 * result - printed) < 0.0076  # 1.020 itself is known to a thousandth
 
 
 def test_the_set_is_the_published_one(face):

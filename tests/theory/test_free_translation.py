@@ -21,18 +21,18 @@ def test_the_constant_vector_costs_nothing(warp, shapes):
 @every_warp
 def test_it_costs_nothing_in_any_single_shape(warp, shapes):
     for i in range(shapes.n_shapes):
-        own = build_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
-        constant = own.multiply(np.ones((shapes.n_landmarks, 1)))
+        cost = build_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
+        constant = cost.multiply(np.ones((shapes.n_landmarks, 1)))
         np.testing.assert_allclose(constant, 0, **EXACT)
 
 
 @every_warp
 def test_a_translated_reference_costs_the_same(warp, shapes, rng):
     cost = cost_of(shapes, warp)
-    here = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
-    there = here + 10 * rng.normal(size=shapes.n_dims)
+    local = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
+    images = local + 10 * rng.normal(size=shapes.n_dims)
     np.testing.assert_allclose(
-        np.sum(there * (cost @ there)), np.sum(here * (cost @ here)), **EXACT
+        np.sum(images * (cost @ images)), np.sum(local * (cost @ local)), **EXACT
     )
 
 
@@ -54,6 +54,8 @@ def test_and_the_reference_is_off_centre_and_the_diagnostics_say_so(warp, nearby
     result = DefGPA(warp).fit(nearby_shapes).alignment_
     assert np.linalg.norm(result.reference.mean(axis=0)) > 1e-3
     ones = np.ones(nearby_shapes.n_landmarks)
-    stated = result.diagnostics.translation_cost
-    np.testing.assert_allclose(stated, np.linalg.norm(cost_of(nearby_shapes, warp) @ ones), **EXACT)
-    assert stated > 0.1
+    expected = result.diagnostics.translation_cost
+    np.testing.assert_allclose(
+        expected, np.linalg.norm(cost_of(nearby_shapes, warp) @ ones), **EXACT
+    )
+    assert expected > 0.1

@@ -35,10 +35,10 @@ def mirrored(points, which):
 
 def same_side(shape, reference):
     """Whether a proper rotation brings the shape closer to the reference than a mirrored one."""
-    seen = ~np.isnan(shape[:, 0])
-    own, goal = shape[seen], reference[seen]
-    straight = np.linalg.norm(up_to_rigid(own, goal) - goal)
-    turned = np.linalg.norm(up_to_rigid(own * MIRROR[: own.shape[1]], goal) - goal)
+    visible = ~np.isnan(shape[:, 0])
+    local, goal = shape[visible], reference[visible]
+    straight = np.linalg.norm(up_to_rigid(local, goal) - goal)
+    turned = np.linalg.norm(up_to_rigid(local * MIRROR[: local.shape[1]], goal) - goal)
     return straight < turned
 
 
@@ -47,7 +47,7 @@ def same_side(shape, reference):
 def test_the_reference_is_on_the_side_of_the_shapes(d, missing, warp):
     points = family(d, missing)
     fitted = DefGPA(warp).fit(points).alignment_
-    assert all(same_side(own, fitted.reference) for own in points)
+    assert all(same_side(shape, fitted.reference) for shape in points)
     np.testing.assert_array_equal(fitted.diagnostics.votes, 1)
     assert fitted.mirrored == ()
 
@@ -64,7 +64,7 @@ def test_a_mirrored_minority_is_named_whichever_it_is(d, missing, which):
     expected = np.ones(7)
     expected[which] = -1
     np.testing.assert_array_equal(fitted.diagnostics.votes, expected)
-    assert [same_side(own, fitted.reference) for own in points] == (expected > 0).tolist()
+    assert [same_side(shape, fitted.reference) for shape in points] == (expected > 0).tolist()
 
 
 @CASES
@@ -96,7 +96,7 @@ def test_an_even_split_still_has_two_sides(d, missing):
     votes = fitted.diagnostics.votes
     assert sorted(votes) == [-1, -1, -1, 1, 1, 1]
     assert len(set(votes[[1, 2, 5]])) == 1
-    assert [same_side(own, fitted.reference) for own in points] == (votes > 0).tolist()
+    assert [same_side(shape, fitted.reference) for shape in points] == (votes > 0).tolist()
 
 
 def sheets(n=10, seed=0, m=60, bent=0.0):
@@ -118,8 +118,8 @@ def test_a_shape_has_a_side_when_the_other_leaves_four_times_as_much(seed):
     assert not model.fit(sheets(seed=seed)).alignment_.diagnostics.votes.any()
     points = sheets(seed=seed, bent=0.25)
     fitted = model.fit(points).alignment_
-    straight = np.array([left_over(own, fitted.reference) for own in points])
-    turned = np.array([left_over(own * MIRROR, fitted.reference) for own in points])
+    straight = np.array([left_over(shape, fitted.reference) for shape in points])
+    turned = np.array([left_over(shape * MIRROR, fitted.reference) for shape in points])
     expected = np.where(turned > 4 * straight, 1, np.where(straight > 4 * turned, -1, 0))
     np.testing.assert_array_equal(fitted.diagnostics.votes, expected)
     assert 0 < np.sum(expected == 0) < len(points)
@@ -138,11 +138,11 @@ def test_a_sheet_bent_exactly_the_other_way_is_a_mirrored_one():
 def test_where_no_shape_can_tell_most_preferences_decide(seed):
     """Shapes of noise fit either side about as badly, but five of them cannot be evenly split."""
     points = np.random.default_rng(seed).normal(size=(5, 60, 3))
-    here = DefGPA(Affine()).fit(points).alignment_
-    there = DefGPA(Affine()).fit(points * MIRROR).alignment_
-    np.testing.assert_array_equal(here.diagnostics.votes, 0)
-    assert sum(same_side(own, here.reference) for own in points) >= 3
-    assert sum(same_side(own, there.reference) for own in points * MIRROR) >= 3
+    alignment = DefGPA(Affine()).fit(points).alignment_
+    fit = DefGPA(Affine()).fit(points * MIRROR).alignment_
+    np.testing.assert_array_equal(alignment.diagnostics.votes, 0)
+    assert sum(same_side(shape, alignment.reference) for shape in points) >= 3
+    assert sum(same_side(shape, fit.reference) for shape in points * MIRROR) >= 3
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -153,9 +153,9 @@ def test_flat_shapes_in_space_have_no_side_whatever_the_proportions(seed):
     with told_among_others("lie in a plane"):
         expected = model.fit(flat).reference_
     with told_among_others("lie in a plane"):
-        found = model.fit(moved(flat, seed)).alignment_
-    assert_same_shape(found.reference[:, :2], expected[:, :2])
-    np.testing.assert_array_equal(found.diagnostics.votes, 0)
+        alignment = model.fit(moved(flat, seed)).alignment_
+    assert_same_shape(alignment.reference[:, :2], expected[:, :2])
+    np.testing.assert_array_equal(alignment.diagnostics.votes, 0)
 
 
 def test_a_mirrored_reference_would_fit_as_well():
@@ -163,7 +163,9 @@ def test_a_mirrored_reference_would_fit_as_well():
     points = family(2)
     fitted = DefGPA().fit(points).alignment_
     turned = fitted.reference * [-1, 1]
-    left = [np.sum((fitted.registration.warp(own, turned)(own) - turned) ** 2) for own in points]
+    left = [
+        np.sum((fitted.registration.warp(shape, turned)(shape) - turned) ** 2) for shape in points
+    ]
     np.testing.assert_allclose(
         np.sqrt(np.sum(left) / fitted.n_counted), fitted.rmse_reference, **EXACT
     )
@@ -178,7 +180,7 @@ def test_what_a_rotation_and_a_reflection_reach(d, rng):
     left, values, right = np.linalg.svd(stack)
     turned = np.linalg.det(left @ right)
     signs = np.where(turned[:, None] > 0, [1.0, -1.0], [-1.0, 1.0])
-    rest = values[:, :-1].sum(axis=1)
-    np.testing.assert_allclose(upright, rest + signs[:, 0] * values[:, -1], **EXACT)
-    np.testing.assert_allclose(mirrored, rest + signs[:, 1] * values[:, -1], **EXACT)
+    larger_sum = values[:, :-1].sum(axis=1)
+    np.testing.assert_allclose(upright, larger_sum + signs[:, 0] * values[:, -1], **EXACT)
+    np.testing.assert_allclose(mirrored, larger_sum + signs[:, 1] * values[:, -1], **EXACT)
     np.testing.assert_allclose(upright[:5], mirrored[:5], **EXACT)

@@ -55,22 +55,22 @@ def kinds(findings):
 @every_warp
 def test_the_reference_is_the_truth_and_the_free_directions_are_told(seed, d, warp):
     points, base = hinged(seed, d)
-    found = DefGPA(warp).align(points)
-    assert error(found.reference, base) < 0.01
-    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
-    (told,) = found.findings
-    assert told.values["directions"] > told.values["dim"] == d
-    assert found.diagnostics.n_axes == told.values["directions"]
+    alignment = DefGPA(warp).align(points)
+    assert error(alignment.reference, base) < 0.01
+    assert kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
+    (findings,) = alignment.findings
+    assert findings.values["directions"] > findings.values["dim"] == d
+    assert alignment.diagnostics.n_axes == findings.values["directions"]
 
 
 @DIMS
 @every_warp
 def test_without_noise_the_truth_is_exact(d, warp):
     points, base = hinged(0, d, noise=0.0)
-    found = DefGPA(warp).align(points)
-    assert error(found.reference, base) < 1e-7
-    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
-    assert found.mirrored == ()
+    alignment = DefGPA(warp).align(points)
+    assert error(alignment.reference, base) < 1e-7
+    assert kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
+    assert alignment.mirrored == ()
 
 
 @DIMS
@@ -98,19 +98,19 @@ def test_folds_are_settled_and_told_like_refits(seed, d, warp):
         assert left_out.error is None
         assert kinds(left_out.findings) == kinds(refit.findings) == {Problem.FREE_DIRECTIONS}
         assert error(refit.reference, np.delete(base, fold, axis=0)) < 0.01
-        seen = shapes.visible[:, fold]
-        away = np.linalg.norm(left_out.predicted - full.reference[fold], axis=-1)[seen]
-        assert away.max() < 0.15  # the parts hold together: a few times the noise
+        visible = shapes.visible[:, fold]
+        differences = np.linalg.norm(left_out.predicted - full.reference[fold], axis=-1)[visible]
+        assert differences.max() < 0.15  # the parts hold together: a few times the noise
 
 
 @DIMS
 def test_cross_validation_has_nothing_new_to_tell(d):
     points, _ = hinged(2, d)
     with pytest.warns(match="directions are free") as caught:
-        found = cross_validate(DefGPA(Affine()), points, fold_size=3)
+        validation = cross_validate(DefGPA(Affine()), points, fold_size=3)
     assert len(caught) == 1  # by the full fit; the folds say the same
-    assert not any(found.findings)
-    assert found.error < 0.05
+    assert not any(validation.findings)
+    assert validation.error < 0.05
 
 
 def scattered(seed, d, spread=1.0, m=20, n=10, links=6, noise=0.01):
@@ -135,11 +135,11 @@ def scattered(seed, d, spread=1.0, m=20, n=10, links=6, noise=0.01):
 def test_parts_that_lie_all_over_the_place_are_held_too(seed, d, warp):
     """Noise picks axes on which a part may be flat: what hangs together must be told without."""
     points, base = scattered(seed, d)
-    found = DefGPA(warp).align(points)
-    assert error(found.reference, base) < 0.015
-    assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
-    assert found.diagnostics.looseness < 0.01
-    assert found.diagnostics.proportions_converged
+    alignment = DefGPA(warp).align(points)
+    assert error(alignment.reference, base) < 0.015
+    assert kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
+    assert alignment.diagnostics.looseness < 0.01
+    assert alignment.diagnostics.proportions_converged
 
 
 @every_warp
@@ -147,9 +147,9 @@ def test_short_links_are_enough(warp):
     """The parts are held loosely: the descent must not stop half way."""
     for seed in (0, 1, 4):
         points, base = scattered(seed, 2, spread=0.3)
-        found = DefGPA(warp).align(points)
-        assert error(found.reference, base) < 0.02
-        assert kinds(found.findings) == {Problem.FREE_DIRECTIONS}
+        alignment = DefGPA(warp).align(points)
+        assert error(alignment.reference, base) < 0.02
+        assert kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -161,28 +161,28 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
     base[40:] = np.outer(np.linspace(-1, 1, 6), [1.0, 0.3, 0.2])
     noisy = base + 0.01 * rng.normal(size=(10, 46, 3))
     points = np.where(np.isnan(points), np.nan, noisy)
-    found = DefGPA(warp).align(points)
-    assert Problem.HINGE in kinds(found.findings)
-    assert Problem.FREE_DIRECTIONS not in kinds(found.findings)
-    assert found.diagnostics.looseness > 0.05
+    alignment = DefGPA(warp).align(points)
+    assert Problem.HINGE in kinds(alignment.findings)
+    assert Problem.FREE_DIRECTIONS not in kinds(alignment.findings)
+    assert alignment.diagnostics.looseness > 0.05
 
 
 def test_without_free_directions_the_parts_come_out_sheared():
     """With the threshold at zero only d axes are taken, of which noise picks some."""
     points, base = hinged(0)
-    found = DefGPA(Affine(), tuning=Tuning(free_value=0.0)).align(points)
-    assert error(found.reference, base) > 0.05
+    alignment = DefGPA(Affine(), tuning=Tuning(free_value=0.0)).align(points)
+    assert error(alignment.reference, base) > 0.05
 
 
 def test_where_rigidity_cannot_settle_it_a_hinge_is_told():
     """Shapes that differ by large affine maps do not agree on how the parts are held."""
     points, _ = hinged(0)
     rng = np.random.default_rng(1)
-    for i, own in enumerate(points):
-        points[i] = own @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2)))
-    found = DefGPA(Affine()).align(points)
-    assert Problem.HINGE in kinds(found.findings)
-    assert Problem.FREE_DIRECTIONS not in kinds(found.findings)
+    for i, shape in enumerate(points):
+        points[i] = shape @ (np.eye(2) + 0.8 * rng.normal(size=(2, 2)))
+    alignment = DefGPA(Affine()).align(points)
+    assert Problem.HINGE in kinds(alignment.findings)
+    assert Problem.FREE_DIRECTIONS not in kinds(alignment.findings)
 
 
 @DIMS
@@ -191,8 +191,8 @@ def test_one_link_off_the_line_is_still_settled(d):
         points, base = hinged(3, d)
         base[-1, 0] += off
         points, base = hinged_like(base, d)
-        found = DefGPA(Affine()).align(points)
-        assert error(found.reference, base) < 0.02 or Problem.HINGE in kinds(found.findings)
+        alignment = DefGPA(Affine()).align(points)
+        assert error(alignment.reference, base) < 0.02 or Problem.HINGE in kinds(alignment.findings)
 
 
 def hinged_like(base, d, noise=0.01, per_part=15, n=10):
@@ -222,10 +222,10 @@ def test_on_a_cluster_too(d, warp, client):
     from defgpa.distributed import align
 
     points, base = hinged(4, d)
-    here, there = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
-    assert kinds(there.findings) == kinds(here.findings) == {Problem.FREE_DIRECTIONS}
-    assert error(there.reference, base) < 0.01
-    assert np.abs(there.reference - here.reference).max() < 1e-8
+    alignment, images = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
+    assert kinds(images.findings) == kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
+    assert error(images.reference, base) < 0.01
+    assert np.abs(images.reference - alignment.reference).max() < 1e-8
 
 
 def test_links_that_hardly_leave_their_line_do_not_hold_parts():
@@ -234,11 +234,11 @@ def test_links_that_hardly_leave_their_line_do_not_hold_parts():
     left, right = rng.normal([[[-3.0, 0.0]], [[3.0, 0.0]]], size=(2, 10, 2))
     visible = np.ones((2, 25), dtype=bool)
     visible[0, 10:20] = visible[1, :10] = False
-    for across, apart in ((0.1, True), (1.0, False)):
+    for across, is_hinge in ((0.1, True), (1.0, False)):
         links = np.column_stack([across * np.tile([1.0, -1.0, 0.0], 2)[:5], np.linspace(-2, 2, 5)])
         reference = np.vstack([left, right, links])
-        found = check_hinge(reference, visible, 2, 0.1, ("a", "b"), Tuning())
-        assert [own.shapes for own in found] == ([("b",)] if apart else [])
+        result = check_hinge(reference, visible, 2, 0.1, ("a", "b"), Tuning())
+        assert [item.shapes for item in result] == ([("b",)] if is_hinge else [])
 
 
 @pytest.mark.parametrize("seed", [0, 1])

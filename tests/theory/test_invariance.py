@@ -156,9 +156,9 @@ def test_flat_shapes_in_space_come_back_in_one_pose(seed):
     """Exactly flat shapes are not mirrored and not unmirrored; rounding must not choose."""
     flat = np.zeros((6, 45, 3))
     flat[..., :2] = smooth_family(seed=5, m=45)
-    with warned_of("determine", "flat"):
+    with warned_of("lie in a plane"):
         expected = DefGPA(Affine()).fit(flat).reference_
-    with warned_of("determine", "flat"):
+    with warned_of("lie in a plane"):
         result = DefGPA(Affine()).fit(moved(flat, seed)).reference_
     assert_same_shape(result, expected)
     np.testing.assert_array_equal(result[:, 2], 0)

@@ -49,18 +49,18 @@ def fits_of_others(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_reference_is_far_off_without_a_finding(kind):
-    assert not [(seed, off) for seed, off, found in fits(kind) if off > FAR and not found]
+    assert not [(seed, off) for seed, off, fit in fits(kind) if off > FAR and not fit]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_reference_of_other_methods_is_far_off_without_a_finding(kind):
-    assert not [(k, off) for k, off, found in fits_of_others(kind) if off > FAR and not found]
+    assert not [(k, off) for k, off, fit in fits_of_others(kind) if off > FAR and not fit]
 
 
 @pytest.mark.parametrize("of", [fits, fits_of_others])
 def test_findings_on_sound_shapes_are_rare(of):
-    told = [found for kind in SOUND for _, _, found in of(kind)]
-    assert sum(map(bool, told)) <= 0.03 * len(told)
+    findings = [fit_findings for kind in SOUND for _, _, fit_findings in of(kind)]
+    assert sum(map(bool, findings)) <= 0.03 * len(findings)
 
 
 @cache
@@ -68,18 +68,18 @@ def fits_of_few():
     """Three to seven shapes of six landmarks or some more."""
     every = [(kind, seed) for kind in KINDS for seed in range(66, 74)]
     sets = [(kind, seed, known_set(kind, seed, (6, 30), (3, 8))) for kind, seed in every]
-    return [(kind, seed, *_fit(DefGPA(Affine()), known)) for kind, seed, known in sets]
+    return [(kind, seed, *_fit(DefGPA(Affine()), shape)) for kind, seed, shape in sets]
 
 
 def test_no_reference_of_few_shapes_is_far_off_without_a_finding():
-    assert not [own for own in fits_of_few() if own[2] > FAR and not own[3]]
+    assert not [fit for fit in fits_of_few() if fit[2] > FAR and not fit[3]]
 
 
 def test_findings_on_few_sound_shapes_are_rare():
     """Of three with holes some landmark is mostly seen once, which is no doubt but a fact."""
-    sound = [own for own in fits_of_few() if own[0] in SOUND and own[2] < FAR]
-    told = [own for own in sound if {f.problem for f in own[3]} - {Problem.LONE_LANDMARKS}]
-    assert len(told) <= 0.03 * len(sound)
+    sound = [fit for fit in fits_of_few() if fit[0] in SOUND and fit[2] < FAR]
+    findings = [fit for fit in sound if {f.problem for f in fit[3]} - {Problem.LONE_LANDMARKS}]
+    assert len(findings) <= 0.03 * len(sound)
 
 
 @pytest.mark.parametrize("method", [EuclideanGPA(), *OTHERS])
@@ -91,8 +91,8 @@ def test_parts_that_turn_about_a_line_are_told_of_by_methods_without_a_spectrum(
     sound = points.copy()
     points[:3, 6:18], points[3:, 18:] = np.nan, np.nan
     sound[:3, 10:18], sound[3:, 22:] = np.nan, np.nan
-    (found,) = [f for f in method.solve(points).findings if f.problem is Problem.HINGE]
-    assert found.shapes == ("shape_1", "shape_2", "shape_3")
+    (hinge,) = [f for f in method.solve(points).findings if f.problem is Problem.HINGE]
+    assert hinge.shapes == ("shape_1", "shape_2", "shape_3")
     assert not [f for f in method.solve(sound).findings if f.problem is Problem.HINGE]
 
 
@@ -110,7 +110,7 @@ def test_shapes_that_are_sound_are_aligned_well():
     ],
 )
 def test_what_was_done_to_the_shapes_is_mostly_named(kind, expected):
-    named = [any(finding.problem is expected for finding in found) for _, _, found in fits(kind)]
+    named = [any(finding.problem is expected for finding in fit) for _, _, fit in fits(kind)]
     assert np.mean(named) >= 0.8
 
 
@@ -124,29 +124,31 @@ def outlying(rng, n=8, m=30):
 def test_an_outlier_is_named_with_what_the_reference_would_be_without_it(rng):
     points = outlying(rng)
     alignment = DefGPA().align(points)
-    (found,) = [f for f in alignment.findings if f.problem is Problem.MISPLACED_LANDMARK]
-    assert (found.shapes, found.landmarks) == (("shape_4",), ("8",))
+    (misplaced,) = [f for f in alignment.findings if f.problem is Problem.MISPLACED_LANDMARK]
+    assert (misplaced.shapes, misplaced.landmarks) == (("shape_4",), ("8",))
     points[3, 7] = np.nan
-    other = DefGPA().solve(points).reference
-    assert found.values["change"] == pytest.approx(off_by(alignment.reference, other), rel=1e-9)
+    reference = DefGPA().solve(points).reference
+    assert misplaced.values["change"] == pytest.approx(
+        off_by(alignment.reference, reference), rel=1e-9
+    )
 
 
 def test_a_shape_far_from_the_others_is_named_where_no_landmark_explains_it(rng):
     points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 8)
     points[5] = points[5, rng.permutation(20)]
-    (found,) = [f for f in DefGPA().align(points).findings if f.problem is Problem.FAR_SHAPE]
-    assert found.shapes == ("shape_6",)
-    assert found.values["error"] > 0.2 > found.values["usual"]
+    (far_shape,) = [f for f in DefGPA().align(points).findings if f.problem is Problem.FAR_SHAPE]
+    assert far_shape.shapes == ("shape_6",)
+    assert far_shape.values["error"] > 0.2 > far_shape.values["usual"]
 
 
 def test_few_shapes_must_agree_better_than_many(rng):
     truth = rng.uniform(-1, 1, size=(20, 2))
     stretched = [truth @ np.diag([1 + a, 1 - a]) for a in (0.15, -0.15)]
-    found = {n: told_of_deformation(np.array(stretched * n)) for n in (1, 4)}
-    assert len(found[1]) == 1
-    assert found[1][0].figures["chance"] > 0.1
-    assert "off by more than 15%" in str(found[1][0])
-    assert not found[4]
+    results = {n: told_of_deformation(np.array(stretched * n)) for n in (1, 4)}
+    assert len(results[1]) == 1
+    assert results[1][0].values["chance"] > 0.1
+    assert "off by more than 15%" in str(results[1][0])
+    assert not results[4]
 
 
 def told_of_deformation(points):
@@ -156,9 +158,9 @@ def told_of_deformation(points):
 def test_many_shapes_may_differ_much_though_their_mean_is_sure(rng):
     truth = rng.uniform(-1, 1, size=(20, 2))
     points = np.array([truth @ np.diag([1 + a, 1 - a]) for a in (0.25, -0.25) * 30])
-    (found,) = told_of_deformation(points + 1e-6 * rng.normal(size=points.shape))
-    assert set(found.values) == {"residual"}
-    assert "an average of very different ones" in str(found)
+    (finding,) = told_of_deformation(points + 1e-6 * rng.normal(size=points.shape))
+    assert set(finding.values) == {"residual"}
+    assert "an average of very different ones" in str(finding)
 
 
 def test_a_large_set_is_not_looked_at(rng):
@@ -204,8 +206,8 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
 def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thickness, rng):
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
-    for posed in (points, np.array([own @ turn(rng, 3) for own in points])):
-        kinds = {found.problem for found in DefGPA(warp).align(posed).findings}
+    for posed in (points, np.array([shape @ turn(rng, 3) for shape in points])):
+        kinds = {finding.problem for finding in DefGPA(warp).align(posed).findings}
         assert kinds & {Problem.UNDETERMINED_WARP, Problem.THIN_SHAPE, Problem.PLANAR_SHAPES}
     assert Problem.THIN_SHAPE not in {
         f.problem for f in EuclideanGPA(scaling=True).align(posed).findings
@@ -215,38 +217,37 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
 @pytest.mark.parametrize("d", [2, 3])
 def test_shapes_nearly_on_a_line_are_told_of(d, rng):
     points = rng.normal(size=(5, 30, d)) * [1.0, 1e-6, 1e-6][:d]
-    kinds = {found.problem for found in DefGPA(Affine()).align(points).findings}
+    kinds = {finding.problem for finding in DefGPA(Affine()).align(points).findings}
     assert Problem.THIN_SHAPE in kinds
 
 
-@pytest.mark.parametrize("away", [9.0, 1e4, 1e8])
+@pytest.mark.parametrize("offset", [9.0, 1e4, 1e8])
 @pytest.mark.parametrize("thickness", [0.0, 1e-10, 1e-6])
 @pytest.mark.parametrize(
     "method", [DefGPA(Affine()), DefGPA(), DefGPA(Polynomial(2)), ElasticGPA()], ids=repr
 )
 def test_thickness_that_is_rounding_determines_no_warp_across_the_plane(
-    method, thickness, away, rng
+    method, thickness, offset, rng
 ):
     """A point off the plane stays there or falls onto it; it is not thrown away."""
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
-    for posed in (points + away, np.array([own @ turn(rng, 3) + away for own in points])):
-        found = method.align(posed)
-        told = [own for own in found.findings if own.problem is Problem.UNDETERMINED_WARP]
-        assert [own.shapes for own in told] == [found.shapes.names]
-        for own, warp in zip(posed, found.warps, strict=True):
-            normal = np.linalg.svd(own - own.mean(axis=0))[2][2]
-            for map_ in (warp, found.register(own)):
-                away = map_(own + 1e-3 * normal) - map_(own)
-                assert np.abs(away).max() <= 1e-3
+    for posed in (points + offset, np.array([shape @ turn(rng, 3) + offset for shape in points])):
+        alignment = method.align(posed)
+        assert Problem.PLANAR_SHAPES in {finding.problem for finding in alignment.findings}
+        for shape, warp in zip(posed, alignment.warps, strict=True):
+            normal = np.linalg.svd(shape - shape.mean(axis=0))[2][2]
+            for map_ in (warp, alignment.register(shape)):
+                change = map_(shape + 1e-3 * normal) - map_(shape)
+                assert np.abs(change).max() <= 1e-3
 
 
 def test_a_shape_a_little_thicker_than_that_keeps_its_thickness(rng):
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, rng.normal(size=(5, 30, 1))], axis=2)
     points -= points.mean(axis=1, keepdims=True)
-    for own in points:
-        own[:, 2] *= 1.5e-5 * np.linalg.svd(own[:, :2])[1][0] / np.linalg.norm(own[:, 2])
+    for shape in points:
+        shape[:, 2] *= 1.5e-5 * np.linalg.svd(shape[:, :2])[1][0] / np.linalg.norm(shape[:, 2])
     assert not DefGPA(Affine()).align(points).diagnostics.free_directions.any()
 
 
@@ -267,10 +268,10 @@ def test_units_beyond_what_numbers_hold_are_refused_in_one_sentence(unit, d, rng
 @pytest.mark.parametrize("method", [DefGPA(), *OTHERS], ids=repr)
 def test_any_other_unit_gives_the_same_shape(method, unit, rng):
     points = images(rng, rng.uniform(-1, 1, size=(20, 3)), 5)
-    usual, other = method.align(points), method.align(unit * points)
-    assert off_by(other.reference / unit, usual.reference) < 1e-6
-    assert [found.problem for found in other.findings] == [
-        found.problem for found in usual.findings
+    usual, alignment = method.align(points), method.align(unit * points)
+    assert off_by(alignment.reference / unit, usual.reference) < 1e-6
+    assert [finding.problem for finding in alignment.findings] == [
+        finding.problem for finding in usual.findings
     ]
 
 
@@ -279,6 +280,8 @@ def test_a_fitted_shape_is_registered_by_its_own_warp_though_it_alone_sees_a_lan
     points = images(rng, rng.uniform(-1, 1, size=(20, 2)), 5)
     points[1:, 4] = np.nan
     alignment = method.align(points)
-    for own, warp in zip(points, alignment.warps, strict=True):
-        seen = own[~np.isnan(own[:, 0])]
-        np.testing.assert_allclose(alignment.register(own)(seen), warp(seen), rtol=0, atol=1e-6)
+    for shape, warp in zip(points, alignment.warps, strict=True):
+        visible_points = shape[~np.isnan(shape[:, 0])]
+        np.testing.assert_allclose(
+            alignment.register(shape)(visible_points), warp(visible_points), rtol=0, atol=1e-6
+        )

@@ -116,5 +116,7 @@ def test_elastic_folds_equal_fits_from_scratch_where_the_basis_does_not_change(
 
     shapes = Shapes(points, weights=weights if is_weighted else None)
     estimator = ElasticGPA(Affine(), rigidity=rigidity)
-    kept, refitted = (cross_validate(estimator, shapes, refit=refit) for refit in (False, True))
-    np.testing.assert_allclose(kept.predicted, refitted.predicted, rtol=0, atol=1e-8)
+    validation, refitted = (
+        cross_validate(estimator, shapes, refit=refit) for refit in (False, True)
+    )
+    np.testing.assert_allclose(validation.predicted, refitted.predicted, rtol=0, atol=1e-8)

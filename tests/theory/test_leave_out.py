@@ -42,25 +42,25 @@ def test_residual_rows_are_those_of_the_definition(case):
 
 
 def test_the_reduced_form_and_the_prediction_are_those_of_a_new_fit(case):
-    frames, cost, kept = case
+    frames, cost, remaining = case
     rows = cost.residual_rows(LEFT_OUT)
-    forms = leave_out(rows, frames.visible[:, LEFT_OUT], LEFT_OUT, kept)
+    forms = leave_out(rows, frames.visible[:, LEFT_OUT], LEFT_OUT, remaining)
     assert not forms.singular.any()
-    reference = np.random.default_rng(1).normal(size=(len(kept), 2))
+    reference = np.random.default_rng(1).normal(size=(len(remaining), 2))
     expected = 0.0
     for shape in range(4):
         basis = ThinPlateSpline(3).bases(frames)[shape]
         features, penalty = basis.features(frames.points[shape]), basis.penalty()
-        weights = frames.weights[shape, kept]
-        expected = expected + residual_form(features[kept], penalty, weights)
-        weighted = weights[:, None] * features[kept]
-        fitted = np.linalg.solve(features[kept].T @ weighted + penalty, weighted.T @ reference)
+        weights = frames.weights[shape, remaining]
+        expected = expected + residual_form(features[remaining], penalty, weights)
+        weighted = weights[:, None] * features[remaining]
+        fitted = np.linalg.solve(features[remaining].T @ weighted + penalty, weighted.T @ reference)
         visible = frames.visible[shape, LEFT_OUT]
         predicted = forms.predictors[shape] @ reference
         np.testing.assert_allclose(
             predicted[visible], (features[LEFT_OUT] @ fitted)[visible], **EXACT
         )
-    reduced = LeftOutCost(cost, kept, forms)
+    reduced = LeftOutCost(cost, remaining, forms)
     np.testing.assert_allclose(reduced.dense(), expected, **EXACT)
     np.testing.assert_allclose(reduced.multiply(reference), expected @ reference, **EXACT)
 
@@ -77,5 +77,5 @@ def test_a_landmark_that_only_an_interpolating_warp_reaches_is_singular():
     points = smooth_family(seed=1, n=3, m=3)
     frames = Frames.of(points, np.ones((3, 3), dtype=bool))
     rows = build_cost(frames, Affine()).residual_rows(np.array([1]))
-    visible, kept = np.ones((3, 1), dtype=bool), np.array([0, 2])
-    assert leave_out(rows, visible, np.array([1]), kept).singular.all()
+    visible, remaining = np.ones((3, 1), dtype=bool), np.array([0, 2])
+    assert leave_out(rows, visible, np.array([1]), remaining).singular.all()

@@ -57,9 +57,9 @@ def test_splines_on_other_control_points_are_not_nested(shapes):
 def test_more_of_the_same_control_points_explain_more(shapes, rng):
     """With θ = 0 the splines on a part of the control points are among those on all of them."""
     controls = 2 * rng.normal(size=(14, shapes.n_dims)) + np.nanmean(shapes.points, axis=(0, 1))
-    part, whole = (
+    cost, shape_cost = (
         cost_of(shapes, ThinPlateSpline(control_points=c, theta=0.0))
         for c in (controls[:9], controls)
     )
     # far control points make θ = 0 ill-conditioned: the bound is known to 1e-6, not to EXACT
-    assert smallest(part - whole) > -1e-6
+    assert smallest(cost - shape_cost) > -1e-6

@@ -68,13 +68,13 @@ def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
 def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
     estimated = DefGPA(warp, proportions="prior").fit(shapes).alignment_
     scale = np.arange(shapes.n_dims + 1, 1, -1.0)
-    given = DefGPA(warp, proportions=scale).fit(shapes).alignment_
+    alignment = DefGPA(warp, proportions=scale).fit(shapes).alignment_
     np.testing.assert_allclose(
-        given.reference / np.sqrt(scale),
+        alignment.reference / np.sqrt(scale),
         estimated.reference / np.sqrt(estimated.eigenvalues),
         **EXACT,
     )
-    np.testing.assert_array_equal(given.eigenvalues, scale)
+    np.testing.assert_array_equal(alignment.eigenvalues, scale)
 
 
 def test_stated_eigenvalues_may_come_in_any_order(full_shapes):
@@ -89,7 +89,7 @@ def test_by_rigidity_it_costs_a_little_more_and_never_less(warp, shapes):
     """Inside the same eigenspace, with a Λ of its own: what the diagnostics call the excess."""
     result = DefGPA(warp).fit(shapes).alignment_
     sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
-    least = np.sum(result.eigenvalues * sigma[: shapes.n_dims])
+    min_cost = np.sum(result.eigenvalues * sigma[: shapes.n_dims])
     spends = explicit_cost(shapes, warp, result.reference)
-    assert least - 1e-9 <= spends <= least * sigma[shapes.n_dims - 1] / sigma[0]
-    np.testing.assert_allclose(spends / least - 1, result.diagnostics.excess, atol=1e-6)
+    assert min_cost - 1e-9 <= spends <= min_cost * sigma[shapes.n_dims - 1] / sigma[0]
+    np.testing.assert_allclose(spends / min_cost - 1, result.diagnostics.excess, atol=1e-6)

@@ -57,8 +57,8 @@ def signs(run, ours):
 
 def test_the_reference_is_the_same_column_by_column(both):
     run, ours, *_ = both
-    for own, other in zip((ours.reference * signs(run, ours)).T, theirs(run).T, strict=True):
-        assert_same_shape(own, other, rtol=PARITY["rtol"])
+    for column, expected in zip((ours.reference * signs(run, ours)).T, theirs(run).T, strict=True):
+        assert_same_shape(column, expected, rtol=PARITY["rtol"])
 
 
 def test_it_is_on_the_same_side(both):
@@ -88,26 +88,26 @@ def test_the_error_figures_are_the_same(both):
 
 def test_the_warps_take_points_to_the_same_places(both):
     run, ours, *_ = both
-    asked = np.array(run["query_points_shape1"]).T
+    expected = np.array(run["query_points_shape1"]).T
     answered = np.array(run["query_mapped_shape1"])[::-1].T
-    assert_same_shape(ours.warps[0](asked) * signs(run, ours), answered, rtol=PARITY["rtol"])
+    assert_same_shape(ours.warps[0](expected) * signs(run, ours), answered, rtol=PARITY["rtol"])
 
 
 @pytest.fixture(params=[path for path in RUNS if path.stem == "affine"], ids=name)
 def prior_run(request):
     points = oracle_points(request.param.parent.name)
-    stated = json.loads(request.param.read_text())["sqrt_lambda"]
+    expected = json.loads(request.param.read_text())["sqrt_lambda"]
     ours = np.sqrt(DefGPA(Affine(), proportions="prior").fit(points).alignment_.eigenvalues)[::-1]
-    return request.param.parent.name, ours, np.array(stated)
+    return request.param.parent.name, ours, np.array(expected)
 
 
 def test_the_prior_is_theirs_on_full_sets_and_the_right_one_on_partial_ones(prior_run):
     """On partial sets theirs has a translation too many; test_covariance_prior has the value."""
-    set_name, ours, stated = prior_run
+    set_name, ours, expected = prior_run
     if set_name in PARTIAL:
-        assert np.abs(ours / stated - 1).max() > 1e-5
+        assert np.abs(ours / expected - 1).max() > 1e-5
     else:
-        np.testing.assert_allclose(ours, stated, rtol=PARITY["rtol"])
+        np.testing.assert_allclose(ours, expected, rtol=PARITY["rtol"])
 
 
 @pytest.mark.parametrize("path", CONTROLS, ids=name)
@@ -115,11 +115,11 @@ def test_the_control_points_are_the_same_as_sets(path):
     """Axes point either way, so their order differs; rows of a file are stacked shape by shape."""
     points = oracle_points(path.parent.name)
     n, _, d = points.shape
-    stated = np.loadtxt(path, delimiter=",").reshape(n, -1, d)
-    warp = ThinPlateSpline(round(stated.shape[1] ** (1 / d)))
-    for own, expected in zip(points, stated, strict=True):
-        seen = own[~np.isnan(own[:, 0])]
-        gap = cdist(warp.basis(seen).control_points, expected)
+    recorded = np.loadtxt(path, delimiter=",").reshape(n, -1, d)
+    warp = ThinPlateSpline(round(recorded.shape[1] ** (1 / d)))
+    for shape, expected in zip(points, recorded, strict=True):
+        visible_points = shape[~np.isnan(shape[:, 0])]
+        gap = cdist(warp.basis(visible_points).control_points, expected)
         size = np.abs(expected - expected.mean(axis=0)).max()
         assert gap.min(axis=0).max() < PARITY["rtol"] * size
         assert gap.min(axis=1).max() < PARITY["rtol"] * size
@@ -136,6 +136,6 @@ def test_the_images_of_the_control_points_are_their_weights(path):
     controls = np.loadtxt(path.with_name(f"controls_{l}.csv"), delimiter=",").reshape(n, l, d)
     warp = model_of(run, d)
     ours = DefGPA(warp, proportions=np.square(run["sqrt_lambda"])).fit(points).alignment_
-    for fitted, here, there in zip(ours.warps, controls, images, strict=True):
-        found = fitted(here) * signs(run, ours)
-        assert_same_shape(found, there[:, ::-1], rtol=PARITY["rtol"])
+    for fitted, control_points, shape in zip(ours.warps, controls, images, strict=True):
+        alignment = fitted(control_points) * signs(run, ours)
+        assert_same_shape(alignment, shape[:, ::-1], rtol=PARITY["rtol"])

@@ -90,43 +90,47 @@ class TestSimilarImages:
     @pytest.mark.parametrize("missing", [0.0, 0.2], ids=["full", "holes"])
     def test_give_their_shape_at_their_mean_size(self, d, warp, missing):
         images, base, scales = similar_images(d, missing=missing)
-        found = DefGPA(warp).fit(images).alignment_
-        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
-        assert found.diagnostics.similarity_residual < 1e-7
-        assert found.findings == ()
+        alignment = DefGPA(warp).fit(images).alignment_
+        same_up_to_motion(alignment.reference, scales.mean() * base, rtol=1e-9)
+        assert alignment.diagnostics.similarity_residual < 1e-7
+        assert alignment.findings == ()
 
     @DIMS
     def test_of_any_proportions(self, d):
         """Also of those that the paper's pairing turns: the shortest axis the cheapest to bend."""
         for stretch in (np.ones(d), np.r_[1.0, np.full(d - 1, 20.0)], np.geomspace(1, 100, d)):
             base = configuration(d) * stretch
-            found = DefGPA().fit(moved(np.stack([base] * 5))).alignment_
-            same_up_to_motion(found.reference, base, rtol=1e-9)
+            alignment = DefGPA().fit(moved(np.stack([base] * 5))).alignment_
+            same_up_to_motion(alignment.reference, base, rtol=1e-9)
 
     @DIMS
     def test_mirrored_ones_keep_their_side_and_do_not_change_the_frame(self, d):
         images, base, scales = similar_images(d, n=7)
         images[[1, 4], :, 0] *= -1
         with warned_of("mirrored", "'shape_2', 'shape_5'"):
-            found = DefGPA(Affine()).fit(images).alignment_
-        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
-        np.testing.assert_array_equal(found.diagnostics.votes < 0, np.isin(np.arange(7), [1, 4]))
+            alignment = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(alignment.reference, scales.mean() * base, rtol=1e-9)
+        np.testing.assert_array_equal(
+            alignment.diagnostics.votes < 0, np.isin(np.arange(7), [1, 4])
+        )
 
     @DIMS
     def test_with_as_many_landmarks_as_a_warp_needs(self, d):
         images, base, scales = similar_images(d, m=d + 1)
-        found = DefGPA(Affine()).fit(images).alignment_
-        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-9)
+        alignment = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(alignment.reference, scales.mean() * base, rtol=1e-9)
 
     def test_flat_in_space(self):
         images, base, scales = similar_images(2)
         flat = np.zeros((*images.shape[:2], 3))
         flat[..., :2] = images
-        with warned_of("determine", "flat"):
-            found = DefGPA(Affine()).fit(moved(flat, seed=3)).alignment_
-        there = np.column_stack([scales.mean() * base, np.zeros(len(base))])
-        same_up_to_motion(found.reference, there, rtol=1e-9)
-        np.testing.assert_allclose(found.eigenvalues[2], 0.0, atol=1e-9 * found.eigenvalues[0])
+        with warned_of("lie in a plane"):
+            alignment = DefGPA(Affine()).fit(moved(flat, seed=3)).alignment_
+        moved_points = np.column_stack([scales.mean() * base, np.zeros(len(base))])
+        same_up_to_motion(alignment.reference, moved_points, rtol=1e-9)
+        np.testing.assert_allclose(
+            alignment.eigenvalues[2], 0.0, atol=1e-9 * alignment.eigenvalues[0]
+        )
 
     def test_some_of_which_see_coplanar_landmarks_only(self):
         """They say what they see: two of the three directions."""
@@ -135,8 +139,8 @@ class TestSimilarImages:
         images = moved(scales[:, None, None] * base, 5)
         images[:2, 15:] = np.nan
         with warned_of("determine", "'shape_1', 'shape_2'"):
-            found = DefGPA(Affine()).fit(images).alignment_
-        same_up_to_motion(found.reference, scales.mean() * base, rtol=1e-7)
+            alignment = DefGPA(Affine()).fit(images).alignment_
+        same_up_to_motion(alignment.reference, scales.mean() * base, rtol=1e-7)
 
 
 class TestOnlyTheEigenspaceCounts:
@@ -148,8 +152,8 @@ class TestOnlyTheEigenspaceCounts:
         expected = axes @ fit_rigid_proportions(seen_of(points, axes)).matrix
         for _ in range(3):
             turned = axes @ np.linalg.qr(rng.normal(size=(d, d)))[0]
-            found = turned @ fit_rigid_proportions(seen_of(points, turned)).matrix
-            same_up_to_motion_or_mirror(found, expected, rtol=1e-9)
+            reference = turned @ fit_rigid_proportions(seen_of(points, turned)).matrix
+            same_up_to_motion_or_mirror(reference, expected, rtol=1e-9)
 
     @DIMS
     def test_axes_that_are_not_even_orthonormal_do(self, d, rng):
@@ -158,9 +162,9 @@ class TestOnlyTheEigenspaceCounts:
         axes = orthonormal(points[0])
         expected = axes @ fit_rigid_proportions(seen_of(points, axes)).matrix
         skewed = axes @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)))
-        found = skewed @ fit_rigid_proportions(seen_of(points, skewed)).matrix
+        reference = skewed @ fit_rigid_proportions(seen_of(points, skewed)).matrix
         # the start and the size that is kept depend on the basis, the minimum does not
-        assert procrustes_distance(found, expected) < 1e-5
+        assert procrustes_distance(reference, expected) < 1e-5
 
     @DIMS
     def test_exact_ties_change_nothing(self, d, rng):
@@ -170,30 +174,32 @@ class TestOnlyTheEigenspaceCounts:
         expected = DefGPA(Affine()).fit(skewed).alignment_
         assert expected.diagnostics.spectrum[d - 1] < 1e-12
         order = rng.permutation(40)
-        found = DefGPA(Affine()).fit(skewed[:, order]).alignment_
-        assert_same_shape(found.reference, expected.reference[order], rtol=1e-9)
+        alignment = DefGPA(Affine()).fit(skewed[:, order]).alignment_
+        assert_same_shape(alignment.reference, expected.reference[order], rtol=1e-9)
         again = DefGPA(Affine()).fit(skewed[::-1]).alignment_
         assert_same_shape(again.reference, expected.reference, rtol=1e-9)
 
     def test_neither_the_order_of_shapes_nor_that_of_landmarks_counts(self, shapes, rng):
         expected = DefGPA().fit(shapes).reference_
         by_shape = rng.permutation(shapes.n_shapes)
-        found = DefGPA().fit(shapes.points[by_shape]).reference_
-        assert_same_shape(found, expected, rtol=1e-9)
+        reference = DefGPA().fit(shapes.points[by_shape]).reference_
+        assert_same_shape(reference, expected, rtol=1e-9)
         by_landmark = rng.permutation(shapes.n_landmarks)
-        found = DefGPA().fit(shapes.points[:, by_landmark]).reference_
-        assert_same_shape(found, expected[by_landmark], rtol=1e-9)
+        reference = DefGPA().fit(shapes.points[:, by_landmark]).reference_
+        assert_same_shape(reference, expected[by_landmark], rtol=1e-9)
 
     def test_it_is_in_the_span_of_the_cheapest_axes(self, shapes):
-        found = DefGPA(Affine()).fit(shapes).alignment_
+        alignment = DefGPA(Affine()).fit(shapes).alignment_
         matrix = cost_of(shapes, Affine()) + shapes.n_shapes / shapes.n_landmarks
         axes = np.linalg.eigh(matrix)[1][:, : shapes.n_dims]
-        assert_same_shape(axes @ (axes.T @ found.reference), found.reference, rtol=1e-9)
+        assert_same_shape(axes @ (axes.T @ alignment.reference), alignment.reference, rtol=1e-9)
 
 
 def same_up_to_motion_or_mirror(found, expected, rtol):
     mirrored = found * np.r_[-1.0, np.ones(found.shape[1] - 1)]
-    distances = [np.abs(up_to_rigid(own, expected) - expected).max() for own in (found, mirrored)]
+    distances = [
+        np.abs(up_to_rigid(candidate, expected) - expected).max() for candidate in (found, mirrored)
+    ]
     assert min(distances) < rtol * np.abs(expected).max()
 
 
@@ -202,15 +208,15 @@ class TestEachShapeCountsAsMuch:
         """Metres among millimetres: the shape of the reference stays."""
         expected = DefGPA().fit(shapes).reference_
         sizes = 10.0 ** (np.arange(shapes.n_shapes) % 4 - 1)
-        found = DefGPA().fit(sizes[:, None, None] * shapes.points).reference_
-        size = np.linalg.norm(found) / np.linalg.norm(expected)
-        assert_same_shape(found, size * expected, rtol=1e-8)
+        reference = DefGPA().fit(sizes[:, None, None] * shapes.points).reference_
+        size = np.linalg.norm(reference) / np.linalg.norm(expected)
+        assert_same_shape(reference, size * expected, rtol=1e-8)
 
     def test_nor_does_a_similarity_of_each_shape(self, shapes):
         expected = DefGPA().fit(shapes).reference_
-        found = DefGPA().fit(moved(shapes.points, seed=9, scales=(0.2, 5.0))).reference_
-        size = np.linalg.norm(found) / np.linalg.norm(expected)
-        assert_same_shape(found, size * expected, rtol=1e-8)
+        reference = DefGPA().fit(moved(shapes.points, seed=9, scales=(0.2, 5.0))).reference_
+        size = np.linalg.norm(reference) / np.linalg.norm(expected)
+        assert_same_shape(reference, size * expected, rtol=1e-8)
 
     @DIMS
     def test_a_mirrored_specimen_counts_like_its_mirror_image(self, d):
@@ -218,8 +224,8 @@ class TestEachShapeCountsAsMuch:
         expected = DefGPA(Affine()).fit(points).reference_
         points[3, :, 0] *= -1
         with warned_of("mirrored", "'shape_4'"):
-            found = DefGPA(Affine()).fit(points).reference_
-        assert_same_shape(found, expected, rtol=1e-9)
+            reference = DefGPA(Affine()).fit(points).reference_
+        assert_same_shape(reference, expected, rtol=1e-9)
 
 
 class TestCost:
@@ -227,53 +233,56 @@ class TestCost:
 
     @pytest.mark.parametrize("proportions", ["rigid", "prior"])
     def test_the_reference_is_in_its_principal_axes(self, shapes, proportions):
-        found = DefGPA(proportions=proportions).fit(shapes).alignment_
-        square = found.reference.T @ found.reference
-        np.testing.assert_allclose(square, np.diag(found.eigenvalues), atol=1e-9 * square[0, 0])
-        assert (np.diff(found.eigenvalues) <= 0).all()
+        alignment = DefGPA(proportions=proportions).fit(shapes).alignment_
+        square = alignment.reference.T @ alignment.reference
+        np.testing.assert_allclose(square, np.diag(alignment.eigenvalues), atol=1e-9 * square[0, 0])
+        assert (np.diff(alignment.eigenvalues) <= 0).all()
 
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
     def test_its_excess_is_that_over_the_optimum_for_its_own_eigenvalues(self, shapes, warp):
-        found = DefGPA(warp).fit(shapes).alignment_
-        paired = DefGPA(warp, proportions=found.eigenvalues).fit(shapes).alignment_
+        alignment = DefGPA(warp).fit(shapes).alignment_
+        paired = DefGPA(warp, proportions=alignment.eigenvalues).fit(shapes).alignment_
         matrix = cost_of(shapes, warp)
-        spent, least = (np.sum(own.reference * (matrix @ own.reference)) for own in (found, paired))
-        np.testing.assert_allclose(found.diagnostics.excess, spent / least - 1, atol=1e-6)
-        assert found.diagnostics.excess >= -1e-12
+        spent, min_cost = (
+            np.sum(solution.reference * (matrix @ solution.reference))
+            for solution in (alignment, paired)
+        )
+        np.testing.assert_allclose(alignment.diagnostics.excess, spent / min_cost - 1, atol=1e-6)
+        assert alignment.diagnostics.excess >= -1e-12
         assert abs(paired.diagnostics.excess) < 1e-9
 
     def test_for_ordinary_shapes_it_costs_little_more(self, shapes):
         assert DefGPA().fit(shapes).alignment_.diagnostics.excess < 1.0
 
     def test_the_similarity_residual_is_what_similarities_leave(self, shapes):
-        found = DefGPA().fit(shapes).alignment_
-        left = whole = 0.0
-        for own, seen in zip(shapes.points, shapes.visible, strict=True):
-            target = found.reference[seen] - found.reference[seen].mean(axis=0)
-            left += left_over(own[seen], target) * np.sum(target**2)
-            whole += np.sum(target**2)
-        expected = np.sqrt(left / whole)
-        np.testing.assert_allclose(found.diagnostics.similarity_residual, expected, rtol=1e-7)
+        alignment = DefGPA().fit(shapes).alignment_
+        left = total = 0.0
+        for shape, visible in zip(shapes.points, shapes.visible, strict=True):
+            target = alignment.reference[visible] - alignment.reference[visible].mean(axis=0)
+            left += left_over(shape[visible], target) * np.sum(target**2)
+            total += np.sum(target**2)
+        expected = np.sqrt(left / total)
+        np.testing.assert_allclose(alignment.diagnostics.similarity_residual, expected, rtol=1e-7)
 
     def test_no_proportions_nearby_leave_less(self, shapes, rng):
         """Σ ‖s D R − X A‖² / ‖XA‖² is stationary at A for similarities of least squares in s."""
         axes = DefGPA().fit(shapes).reference_
         axes = axes / np.linalg.norm(axes, axis=0)
-        seen = seen_of(shapes.points, axes)
-        found = fit_rigid_proportions(seen)
-        step = 1e-4 * np.linalg.norm(found.matrix)
+        moments = seen_of(shapes.points, axes)
+        proportions = fit_rigid_proportions(moments)
+        step = 1e-4 * np.linalg.norm(proportions.matrix)
         nearby = [
-            judge_proportions(seen, found.matrix + step * change).residual
-            for change in rng.normal(size=(10, *found.matrix.shape))
+            judge_proportions(moments, proportions.matrix + step * change).residual
+            for change in rng.normal(size=(10, *proportions.matrix.shape))
         ]
-        assert (np.array(nearby) > found.residual - 1e-6).all()
+        assert (np.array(nearby) > proportions.residual - 1e-6).all()
 
     def test_the_descent_converges_and_says_so(self, shapes):
-        found = DefGPA().fit(shapes).alignment_.diagnostics
-        assert found.proportions == "rigid"
-        assert found.proportions_converged
-        assert found.proportions_determined
-        assert 0 < found.rounds <= 100 if shapes.n_dims == 3 else found.rounds == 0
+        diagnostics = DefGPA().fit(shapes).alignment_.diagnostics
+        assert diagnostics.proportions == "rigid"
+        assert diagnostics.proportions_converged
+        assert diagnostics.proportions_determined
+        assert 0 < diagnostics.rounds <= 100 if shapes.n_dims == 3 else diagnostics.rounds == 0
 
 
 class TestInThePlane:
@@ -284,35 +293,35 @@ class TestInThePlane:
     def test_the_descent_ends_there(self, missing, mirrored, width, rng):
         points = smooth_family(seed=5, n=7, m=30, bend=0.1, missing=missing)
         points[list(mirrored), :, 0] *= -1
-        whole = smooth_family(seed=5, n=7, m=30, bend=0.1)[0]
-        axes = orthonormal(np.hstack([whole, rng.normal(size=(30, width - 2))]))
-        seen = seen_of(points, axes)
-        found = fit_rigid_proportions(seen)
-        assert found.rounds == 0
-        assert found.converged
+        complete = smooth_family(seed=5, n=7, m=30, bend=0.1)[0]
+        axes = orthonormal(np.hstack([complete, rng.normal(size=(30, width - 2))]))
+        moments = seen_of(points, axes)
+        proportions = fit_rigid_proportions(moments)
+        assert proportions.rounds == 0
+        assert proportions.converged
         side = np.ones(7)
         side[list(mirrored)] = -1
-        total = np.broadcast_to(seen.axes, (7, width, width)).sum(axis=0)
-        matrix = found.matrix
+        total = np.broadcast_to(moments.axes, (7, width, width)).sum(axis=0)
+        matrix = proportions.matrix
         for _ in range(3):  # A ← (Σ G)⁻¹ Σ s C R leaves it where it is, but for its size
             better = np.zeros_like(matrix)
-            for own, square, sign in zip(seen.cross, seen.square, side, strict=True):
-                u, _, vt = np.linalg.svd(own.T @ matrix)
+            for cross, square, sign in zip(moments.cross, moments.square, side, strict=True):
+                u, _, vt = np.linalg.svd(cross.T @ matrix)
                 u[:, -1] *= sign * np.linalg.det(u @ vt)
-                better += np.sum((u @ vt) * (own.T @ matrix)) / square * own @ u @ vt
+                better += np.sum((u @ vt) * (cross.T @ matrix)) / square * cross @ u @ vt
             better = np.linalg.solve(total, better)
-            better *= np.linalg.norm(found.matrix) / np.linalg.norm(better)
+            better *= np.linalg.norm(proportions.matrix) / np.linalg.norm(better)
             np.testing.assert_allclose(
-                better, found.matrix, rtol=0, atol=1e-9 * np.abs(better).max()
+                better, proportions.matrix, rtol=0, atol=1e-9 * np.abs(better).max()
             )
             matrix = better
 
     def test_no_other_proportions_leave_less(self, rng):
         points = smooth_family(seed=6, n=5, m=30, bend=0.3, missing=0.2)
-        seen = seen_of(points, orthonormal(np.nan_to_num(points[0])))
-        least = fit_rigid_proportions(seen).residual
+        moments = seen_of(points, orthonormal(np.nan_to_num(points[0])))
+        min_residual = fit_rigid_proportions(moments).residual
         for _ in range(50):
-            assert judge_proportions(seen, rng.normal(size=(2, 2))).residual > least
+            assert judge_proportions(moments, rng.normal(size=(2, 2))).residual > min_residual
 
 
 class TestAlgebra:
@@ -320,46 +329,53 @@ class TestAlgebra:
     def test_moments_are_sums_over_what_a_shape_sees(self, d, rng):
         points = smooth_family(seed=4, n=3, m=20, d=d, missing=0.3)
         axes = rng.normal(size=(20, d))
-        found = seen_of(points, axes)
-        for i, own in enumerate(points):
-            seen = ~np.isnan(own[:, 0])
-            x, y = axes[seen] - axes[seen].mean(axis=0), own[seen] - own[seen].mean(axis=0)
-            np.testing.assert_allclose(found.axes[i], x.T @ x, **EXACT)
-            np.testing.assert_allclose(found.cross[i], x.T @ y, **EXACT)
-            np.testing.assert_allclose(found.square[i], np.sum(y**2), **EXACT)
+        moments = seen_of(points, axes)
+        for i, shape in enumerate(points):
+            visible = ~np.isnan(shape[:, 0])
+            x, y = (
+                axes[visible] - axes[visible].mean(axis=0),
+                shape[visible] - shape[visible].mean(axis=0),
+            )
+            np.testing.assert_allclose(moments.axes[i], x.T @ x, **EXACT)
+            np.testing.assert_allclose(moments.cross[i], x.T @ y, **EXACT)
+            np.testing.assert_allclose(moments.square[i], np.sum(y**2), **EXACT)
 
     @DIMS
     def test_a_stack_of_sets_is_solved_like_each_of_them(self, d):
         sets = [smooth_family(seed=s, n=4, m=20, d=d, missing=0.1) for s in range(3)]
         axes = [orthonormal(configuration(d, 20, s)) for s in range(3)]
-        each = [seen_of(*both) for both in zip(sets, axes, strict=True)]
+        each = [seen_of(*pair) for pair in zip(sets, axes, strict=True)]
         fields = ("axes", "cross", "square")
-        together = Moments(*(np.stack([getattr(own, name) for own in each]) for name in fields))
-        found = fit_rigid_proportions(together)
-        for i, own in enumerate(each):
-            alone = fit_rigid_proportions(own)
+        together = Moments(
+            *(np.stack([getattr(moments, name) for moments in each]) for name in fields)
+        )
+        proportions = fit_rigid_proportions(together)
+        for i, moments in enumerate(each):
+            alone = fit_rigid_proportions(moments)
             np.testing.assert_allclose(
-                found.matrix[i] @ found.matrix[i].T, alone.matrix @ alone.matrix.T, rtol=1e-9
+                proportions.matrix[i] @ proportions.matrix[i].T,
+                alone.matrix @ alone.matrix.T,
+                rtol=1e-9,
             )
-            np.testing.assert_allclose(found.residual[i], alone.residual, rtol=1e-9)
+            np.testing.assert_allclose(proportions.residual[i], alone.residual, rtol=1e-9)
 
     @DIMS
     def test_more_axes_than_dimensions_may_be_chosen_among(self, d, rng):
         """Similar images of XA, with X wider than A: found again out of the larger space."""
         images, base, scales = similar_images(d, missing=0.2)
         wide = orthonormal(np.hstack([base, rng.normal(size=(40, 2))]))
-        found = fit_rigid_proportions(seen_of(images, wide), most_rounds=2000)
-        assert found.converged
-        same_up_to_motion_or_mirror(wide @ found.matrix, scales.mean() * base, rtol=1e-8)
+        proportions = fit_rigid_proportions(seen_of(images, wide), max_rounds=2000)
+        assert proportions.converged
+        same_up_to_motion_or_mirror(wide @ proportions.matrix, scales.mean() * base, rtol=1e-8)
 
     def test_sides_are_those_of_the_determinant(self, rng):
         base = configuration(3)
         turns = [rotation(rng, 3) for _ in range(4)]
         points = np.stack([base @ turn for turn in turns])
         points[2, :, 1] *= -1
-        found = find_sides(seen_of(points, orthonormal(base)), orthonormal(base).T @ base)
-        np.testing.assert_array_equal(found.votes, [1, 1, -1, 1])
-        assert found.majority == 1
+        sides = find_sides(seen_of(points, orthonormal(base)), orthonormal(base).T @ base)
+        np.testing.assert_array_equal(sides.votes, [1, 1, -1, 1])
+        assert sides.majority == 1
 
 
 class TestWhereTheyCannotBeTold:
@@ -372,8 +388,8 @@ class TestWhereTheyCannotBeTold:
 
     def test_too_few_rounds_are_confessed(self):
         points = smooth_family(seed=3, d=3, missing=0.2)
-        seen = seen_of(points, orthonormal(configuration(3)))
-        assert not fit_rigid_proportions(seen, most_rounds=1).converged
+        moments = seen_of(points, orthonormal(configuration(3)))
+        assert not fit_rigid_proportions(moments, max_rounds=1).converged
 
 
 class TestParameter:
@@ -386,10 +402,10 @@ class TestParameter:
             DefGPA(proportions="stiff").fit(shapes)
 
     def test_stated_eigenvalues_are_taken(self, full_shapes):
-        given = np.arange(full_shapes.n_dims, 0, -1.0)
-        found = DefGPA(proportions=given).fit(full_shapes).alignment_
-        np.testing.assert_allclose(np.sum(found.reference**2, axis=0), given, **EXACT)
-        assert found.diagnostics.proportions == "given"
+        explicit = np.arange(full_shapes.n_dims, 0, -1.0)
+        alignment = DefGPA(proportions=explicit).fit(full_shapes).alignment_
+        np.testing.assert_allclose(np.sum(alignment.reference**2, axis=0), explicit, **EXACT)
+        assert alignment.diagnostics.proportions == "given"
 
     def test_the_prior_is_not_even_asked_for_under_rigidity(self):
         """Landmarks that link the groups lie on a line: Algorithm 1 must give up, rigidity not."""
@@ -400,10 +416,10 @@ class TestParameter:
         with pytest.raises(DegenerateShapeError, match="proportions="):
             DefGPA(Affine(), proportions="prior").fit(points)
         with warned_of("free", "rigidity"):
-            found = DefGPA(Affine()).fit(points).alignment_
-        same_up_to_motion(found.reference, base, rtol=1e-6)
-        told = {finding.problem for finding in found.findings}
-        assert told == {Problem.FREE_DIRECTIONS, Problem.REPEATED_SHAPE}
+            alignment = DefGPA(Affine()).fit(points).alignment_
+        same_up_to_motion(alignment.reference, base, rtol=1e-6)
+        problems = {finding.problem for finding in alignment.findings}
+        assert problems == {Problem.FREE_DIRECTIONS, Problem.REPEATED_SHAPE}
 
 
 REAL = {
@@ -430,9 +446,9 @@ class TestOnRealShapes:
     def test_the_reference_is_near_the_mean_shape(self, name, warp):
         points, _ = real(name)
         mean = EuclideanGPA(scaling=True).fit(points).reference_
-        found = DefGPA(warp).fit(points).reference_
+        reference = DefGPA(warp).fit(points).reference_
         published = DefGPA(warp, proportions="prior").fit(points).reference_
-        distance = procrustes_distance(found, mean)
+        distance = procrustes_distance(reference, mean)
         assert distance <= procrustes_distance(published, mean) + 1e-3
         assert name in LARGE or distance < 0.06
 
@@ -442,7 +458,7 @@ class TestOnRealShapes:
 
         def relative(proportions):
             model = DefGPA(warp, proportions=proportions)
-            found = cross_validate(model, points, fold_size=fold_size)
-            return found.error / np.linalg.norm(found.reference)
+            validation = cross_validate(model, points, fold_size=fold_size)
+            return validation.error / np.linalg.norm(validation.reference)
 
         assert relative("rigid") <= relative("prior")

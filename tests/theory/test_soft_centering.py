@@ -44,21 +44,21 @@ def small(missing=False):
 def best_fits(shapes, model):
     """For each shape its visible landmarks and an orthonormal basis of what [F; √R] can reach."""
     fits = []
-    for points, seen in visible_parts(shapes):
+    for points, visible in visible_parts(shapes):
         basis = model.basis(points)
         features = basis.features(points)
         values, vectors = np.linalg.eigh(full_penalty(basis, features.shape[1]))
         root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-        fits.append((seen, np.linalg.qr(np.vstack([features, root]))[0]))
+        fits.append((visible, np.linalg.qr(np.vstack([features, root]))[0]))
     return fits
 
 
 def spent(fits, reference):
     """Σ ‖warp_i(D_i) − S‖² + tr(WᵀRW), each warp fitted by least squares."""
     total = 0.0
-    for seen, reach in fits:
+    for fit, reach in fits:
         targets = np.zeros((len(reach), reference.shape[1]))
-        targets[: seen.sum()] = reference[seen]
+        targets[: fit.sum()] = reference[fit]
         total += np.sum((targets - reach @ (reach.T @ targets)) ** 2)
     return total
 
@@ -83,11 +83,11 @@ def brute_force(cost, shape, stretch, centred, starts=3):
     def objective(numbers):
         return cost(reference_of(numbers, shape, stretch, centred))
 
-    found = [
+    results = [
         minimize(objective, rng.normal(size=np.prod(shape)), options={"gtol": 1e-4}).fun
         for _ in range(starts)
     ]
-    return min(found)
+    return min(results)
 
 
 @quiet
@@ -143,18 +143,20 @@ def test_the_price_of_being_exactly_centred(model):
 def test_the_soft_solution_is_said_to_be_one(model):
     with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
         fitted = DefGPA(model).fit(small()).alignment_
-    (found,) = [own for own in fitted.findings if own.problem is Problem.CHARGED_TRANSLATIONS]
+    (charged,) = [
+        finding for finding in fitted.findings if finding.problem is Problem.CHARGED_TRANSLATIONS
+    ]
     offset = np.linalg.norm(fitted.reference.mean(axis=0))
-    np.testing.assert_allclose(found.values["offset"], offset, **EXACT)
-    assert "ExactCentering() centres it exactly" in str(found)
-    assert f"{offset:.3g}" in str(found)
+    np.testing.assert_allclose(charged.values["offset"], offset, **EXACT)
+    assert "ExactCentering() centres it exactly" in str(charged)
+    assert f"{offset:.3g}" in str(charged)
     assert fitted.diagnostics.translation_cost > 1e-3
 
 
 @every_model
 def test_nothing_is_said_of_an_exactly_centred_one(model):
     fitted = DefGPA(model, centering=ExactCentering()).fit(small()).alignment_
-    assert Problem.CHARGED_TRANSLATIONS not in {found.problem for found in fitted.findings}
+    assert Problem.CHARGED_TRANSLATIONS not in {finding.problem for finding in fitted.findings}
 
 
 def test_a_weight_too_small_to_centre_is_said_to_be():

@@ -19,13 +19,13 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(warp, shapes):
 @every_warp
 def test_one_shape_costs_at_most_what_it_sees(warp, shapes):
     for i in range(shapes.n_shapes):
-        own = build_cost(
+        cost = build_cost(
             Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
         ).dense()
-        assert np.linalg.eigvalsh(own).min() > -EXACT["atol"]
-        left = np.diag(shapes.visible[i].astype(float)) - own
+        assert np.linalg.eigvalsh(cost).min() > -EXACT["atol"]
+        left = np.diag(shapes.visible[i].astype(float)) - cost
         assert np.linalg.eigvalsh(left).min() > -EXACT["atol"]
-        np.testing.assert_array_equal(own[~shapes.visible[i]], 0)
+        np.testing.assert_array_equal(cost[~shapes.visible[i]], 0)
 
 
 @every_warp

@@ -12,13 +12,13 @@ def centred(shapes):
 
 def classical(shapes):
     """Σ D̄ᵢ (D̄ᵢᵀ D̄ᵢ)⁻¹ D̄ᵢᵀ."""
-    return sum(own @ np.linalg.solve(own.T @ own, own.T) for own in centred(shapes))
+    return sum(shape @ np.linalg.solve(shape.T @ shape, shape.T) for shape in centred(shapes))
 
 
 def hat_matrices(shapes):
     """Qᵢ of the affine maps, translations included."""
-    for own in shapes.points:
-        design = np.column_stack([own, np.ones(len(own))])
+    for shape in shapes.points:
+        design = np.column_stack([shape, np.ones(len(shape))])
         yield design @ np.linalg.solve(design.T @ design, design.T)
 
 
@@ -55,7 +55,7 @@ def test_centring_partial_shapes_first_is_not_the_same():
     """The counter-example: shapes that see different landmarks have no common centre."""
     shapes = Shapes(smooth_family(seed=2, missing=0.3))
     filled = np.where(shapes.visible[..., None], centred(shapes), 0.0)
-    matrix = sum(own @ np.linalg.solve(own.T @ own, own.T) for own in filled)
+    matrix = sum(shape @ np.linalg.solve(shape.T @ shape, shape.T) for shape in filled)
     _, vectors = np.linalg.eigh(np.diag(shapes.views.astype(float)) - matrix)
     reference = DefGPA(Affine()).fit(shapes).reference_
     axes = reference / np.linalg.norm(reference, axis=0)

@@ -46,8 +46,8 @@ def points(rng):
 def test_the_translation_error_is_what_is_left_of_the_constant_vector(points):
     for warp in (Affine(), LinearOnly(), ChargedTranslations()):
         ones = np.ones(len(points))
-        own = cost_of(Shapes.specimens(points[None]), warp)
-        expected = np.linalg.norm(own @ ones) / np.linalg.norm(ones)
+        cost = cost_of(Shapes.specimens(points[None]), warp)
+        expected = np.linalg.norm(cost @ ones) / np.linalg.norm(ones)
         np.testing.assert_allclose(check_warp(warp, points).translation_error, expected, **EXACT)
 
 
@@ -61,17 +61,17 @@ def test_the_condition_is_that_of_the_normal_matrix(points):
     basis = ThinPlateSpline(4).basis(points)
     features = basis.features(points)
     expected = np.linalg.cond(features.T @ features + basis.penalty())
-    found = check_warp(ThinPlateSpline(4), points)
-    np.testing.assert_allclose(found.condition, expected, rtol=1e-6)
-    assert found.free_directions == 0
-    assert found.n_features == 16
+    check = check_warp(ThinPlateSpline(4), points)
+    np.testing.assert_allclose(check.condition, expected, rtol=1e-6)
+    assert check.free_directions == 0
+    assert check.n_features == 16
 
 
 def test_directions_that_nothing_determines_are_counted(points):
     twice = Own(lambda x: np.column_stack([x, x, np.ones(len(x))]))
-    found = check_warp(twice, points)
-    assert found.free_directions == 2
-    assert found.condition == np.inf
+    check = check_warp(twice, points)
+    assert check.free_directions == 2
+    assert check.condition == np.inf
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_directions_that_nothing_determines_are_counted(points):
     ids=["semi-definite", "negative", "not symmetric", "a number"],
 )
 def test_a_penalty_that_is_none_is_found_out(charge, psd, smallest, points):
-    found = check_warp(Own(charge=charge), points)
-    assert found.penalty_psd == psd
-    np.testing.assert_allclose(found.smallest_eigenvalue, smallest, **EXACT)
+    check = check_warp(Own(charge=charge), points)
+    assert check.penalty_psd == psd
+    np.testing.assert_allclose(check.smallest_eigenvalue, smallest, **EXACT)
 
 
 def test_a_width_in_absolute_units_is_rigid_but_not_similarity_invariant(points):
@@ -102,10 +102,10 @@ def test_a_width_in_absolute_units_is_rigid_but_not_similarity_invariant(points)
 
             return Gaussian(size / np.sqrt(own.var(axis=0).sum()))
 
-    found = check_warp(Absolute(), points)
-    assert found.rigid_invariance
-    assert not found.similarity_invariance
-    assert found.similarity_error > found.rigid_error
+    check = check_warp(Absolute(), points)
+    assert check.rigid_invariance
+    assert not check.similarity_invariance
+    assert check.similarity_error > check.rigid_error
 
 
 def test_features_that_look_at_the_other_points_are_found_out(points):
@@ -123,9 +123,9 @@ def test_wrong_derivatives_are_found_out(points):
     def right(x):
         return np.broadcast_to(np.eye(2, 3), (len(x), 2, 3))
 
-    found = check_warp(Own(slopes=right), points)
-    assert found.jacobian == "analytic"
-    assert found.jacobian_error < 1e-6
+    check = check_warp(Own(slopes=right), points)
+    assert check.jacobian == "analytic"
+    assert check.jacobian_error < 1e-6
     assert check_warp(Own(slopes=lambda x: 2 * right(x)), points).jacobian_error > 0.5
 
 
@@ -147,9 +147,9 @@ def test_it_can_be_read(points):
 
 
 def test_it_does_not_change(points):
-    found = check_warp(Affine(), points)
+    check = check_warp(Affine(), points)
     with pytest.raises(FrozenInstanceError):
-        found.condition = 1.0
+        check.condition = 1.0
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_beyond_the_lattice_they_go_on_along_their_tangents(d, rng):
     face[0] = 1.0  # the middle of one face of the box, and places straight outside of it
     steps = np.array([0.0, 0.5, 1.0, 7.0])
     places = basis.box.to_world(face + steps[:, None] * face)
-    there = warp(places)
+    images = warp(places)
     slope = warp.jacobian(places[:1])[0] @ (places[1] - places[0])
-    np.testing.assert_allclose(there, there[0] + 2 * steps[:, None] * slope, **EXACT)
+    np.testing.assert_allclose(images, images[0] + 2 * steps[:, None] * slope, **EXACT)
 
 
 @DIMS
@@ -221,7 +221,11 @@ def test_sparse_columns_are_the_columns(counts, rng):
         assert sparse.nnz == len(places) * 4 ** len(counts)
         np.testing.assert_allclose(sparse.toarray(), basis.columns(places), **EXACT)
         gradients = np.stack(
-            [part.toarray() for part in basis.sparse_column_gradients(places)], axis=1
+            [
+                points_of_shape.toarray()
+                for points_of_shape in basis.sparse_column_gradients(places)
+            ],
+            axis=1,
         )
         np.testing.assert_allclose(gradients, basis.column_gradients(places), **EXACT)
 
@@ -243,8 +247,11 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
         cost.fit_warps(block).coefficients, expected.fit_warps(block).coefficients, strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * np.abs(theirs).max())
-    one, other = made[0].only(2), make_stored_factor(batches[0]).only(2)
-    np.testing.assert_allclose(one.stack_rows(), other.stack_rows(), atol=1e-8)
+    factor, stored_factor = (
+        made[0].restrict_to_shape(2),
+        make_stored_factor(batches[0]).restrict_to_shape(2),
+    )
+    np.testing.assert_allclose(factor.stack_rows(), stored_factor.stack_rows(), atol=1e-8)
 
 
 @pytest.mark.parametrize("hold", [make_sparse_factor, make_streamed_sparse_factor])
@@ -253,12 +260,12 @@ def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     block = rng.normal(size=(150, 3))
     frames, views = Frames.of(shapes.points, shapes.visible), shapes.views.astype(float)
     blocks = Tuning(sparse_block_bytes=12 * 16 * 20, whole_image_landmarks=0)
-    whole, cut = (
-        ResidualCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), own))), 4, own)
-        for own in (Tuning(), blocks)
+    uncut, cut = (
+        ResidualCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), tuning))), 4, tuning)
+        for tuning in (Tuning(), blocks)
     )
     assert cut._landmarks_at_a_time == 20
-    np.testing.assert_allclose(cut.multiply(block), whole.multiply(block), **EXACT)
+    np.testing.assert_allclose(cut.multiply(block), uncut.multiply(block), **EXACT)
 
 
 def test_sparse_features_survive_no_smoothing(rng):

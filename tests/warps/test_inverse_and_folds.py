@@ -23,31 +23,31 @@ def fitted(warp, shapes):
 
 @every_warp
 def test_a_warp_is_its_features_times_its_weights(warp, shapes, rng):
-    found = fitted(warp, shapes).warps[1]
+    fitted_warp = fitted(warp, shapes).warps[1]
     points = 3 * rng.normal(size=(50, shapes.n_dims))
-    expected = found.basis.features(points) @ found.coefficients
-    np.testing.assert_allclose(found(points), expected, **EXACT)
+    expected = fitted_warp.basis.features(points) @ fitted_warp.coefficients
+    np.testing.assert_allclose(fitted_warp(points), expected, **EXACT)
 
 
 @every_warp
 def test_the_jacobian_is_the_derivative(warp, shapes, rng):
-    found = fitted(warp, shapes).warps[0]
+    fitted_warp = fitted(warp, shapes).warps[0]
     points = shapes.points[0][shapes.visible[0]] + 0.01
     step = 1e-5
     columns = [
-        (found(points + step * axis) - found(points - step * axis)) / (2 * step)
+        (fitted_warp(points + step * axis) - fitted_warp(points - step * axis)) / (2 * step)
         for axis in np.eye(shapes.n_dims)
     ]
-    np.testing.assert_allclose(found.jacobian(points), np.stack(columns, axis=-1), **LIMIT)
+    np.testing.assert_allclose(fitted_warp.jacobian(points), np.stack(columns, axis=-1), **LIMIT)
 
 
 def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes):
-    found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
+    warp = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
     expected = np.broadcast_to(
-        found.coefficients[:-1].T, (len(points), full_shapes.n_dims, full_shapes.n_dims)
+        warp.coefficients[:-1].T, (len(points), full_shapes.n_dims, full_shapes.n_dims)
     )
-    np.testing.assert_allclose(found.jacobian(points), expected, **LIMIT)
+    np.testing.assert_allclose(warp.jacobian(points), expected, **LIMIT)
 
 
 @DIMS
@@ -125,24 +125,26 @@ def test_the_inverse_of_a_spline_is_the_interpolating_one_without_smoothing(full
 
 @every_warp
 def test_the_exact_inverse_inverts(warp, shapes):
-    found = fitted(warp, shapes)
-    for own, points in zip(found.warps, shapes.points, strict=True):
-        seen = points[~np.isnan(points[:, 0])]
-        np.testing.assert_allclose(own.exact_inverse()(own(seen)), seen, **EXACT)
+    alignment = fitted(warp, shapes)
+    for fitted_warp, points in zip(alignment.warps, shapes.points, strict=True):
+        visible_points = points[~np.isnan(points[:, 0])]
+        np.testing.assert_allclose(
+            fitted_warp.exact_inverse()(fitted_warp(visible_points)), visible_points, **EXACT
+        )
 
 
 def test_the_approximate_inverse_of_a_bent_warp_is_not_exact(full_shapes):
     """The counter-example: the paper's inverse is exact at the control points only."""
-    found = fitted(ThinPlateSpline(3, smoothing=1e-6), full_shapes).warps[0]
+    warp = fitted(ThinPlateSpline(3, smoothing=1e-6), full_shapes).warps[0]
     points = full_shapes.points[0]
-    error = np.linalg.norm(found.inverse()(found(points)) - points, axis=1)
+    error = np.linalg.norm(warp.inverse()(warp(points)) - points, axis=1)
     assert error.max() > 1e-4
 
 
 def test_a_basis_of_ones_own_is_inverted_point_by_point(full_shapes):
-    found = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
+    warp = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
-    np.testing.assert_allclose(found.inverse()(found(points)), points, **LIMIT)
+    np.testing.assert_allclose(warp.inverse()(warp(points)), points, **LIMIT)
 
 
 @DIMS
@@ -163,10 +165,10 @@ def test_coincident_sources_with_one_target_are_interpolated_too(d, rng):
 
 
 def test_unseen_stays_unseen(shapes):
-    found = fitted(ThinPlateSpline(3), shapes)
-    for warp, own, seen in zip(found.warps, shapes.points, shapes.visible, strict=True):
+    alignment = fitted(ThinPlateSpline(3), shapes)
+    for warp, shape, visible in zip(alignment.warps, shapes.points, shapes.visible, strict=True):
         for function in (warp, warp.inverse(), warp.exact_inverse()):
-            np.testing.assert_array_equal(np.isnan(function(own)).any(axis=1), ~seen)
+            np.testing.assert_array_equal(np.isnan(function(shape)).any(axis=1), ~visible)
 
 
 def test_a_warp_that_folds_is_caught_where_it_folds():
@@ -205,13 +207,13 @@ def test_the_diagnostics_count_the_landmarks_that_fold(rng):
     points[2, [0, 1]] = points[2, [1, 0]]  # two landmarks swapped in one shape
     far = np.argsort(np.linalg.norm(points[2] - points[2].mean(axis=0), axis=1))[:2]
     points[2, far] = points[2, far[::-1]]
-    found = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).solve(points)
+    alignment = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).solve(points)
     expected = [
-        int((np.linalg.det(w.jacobian(own)) <= 0).sum())
-        for w, own in zip(found.warps, points, strict=True)
+        int((np.linalg.det(w.jacobian(shape)) <= 0).sum())
+        for w, shape in zip(alignment.warps, points, strict=True)
     ]
-    np.testing.assert_array_equal(found.foldovers, expected)
-    assert found.foldovers[2] > 0
+    np.testing.assert_array_equal(alignment.foldovers, expected)
+    assert alignment.foldovers[2] > 0
     smooth = DefGPA().fit(smooth_family(seed=0, m=60)).alignment_
     np.testing.assert_array_equal(smooth.foldovers, 0)
 
@@ -255,10 +257,10 @@ def test_only_the_points_that_were_lost_are_sought_again():
     inverse = NewtonInverse(Valley())
     stuck = inverse.find_near(targets, targets)
     np.testing.assert_array_equal(np.isnan(stuck[:, 0]), [False, True, True])
-    found = inverse(targets)
-    np.testing.assert_allclose(Valley()(found[:2]), targets[:2], **EXACT)
-    np.testing.assert_array_equal(found[0], stuck[0])
-    assert np.isnan(found[2]).all()
+    sources = inverse(targets)
+    np.testing.assert_allclose(Valley()(sources[:2]), targets[:2], **EXACT)
+    np.testing.assert_array_equal(sources[0], stuck[0])
+    assert np.isnan(sources[2]).all()
 
 
 def test_a_point_without_a_preimage_is_not_invented():
@@ -272,42 +274,44 @@ def test_a_point_without_a_preimage_is_not_invented():
             return 0.0
 
     warp = Warp(Squares(), np.eye(2))
-    found = warp.exact_inverse()(np.array([[4.0, 1.0], [-4.0, 1.0], [9.0, -2.0]]))
-    np.testing.assert_array_equal(np.isnan(found).any(axis=1), [False, True, False])
-    np.testing.assert_allclose(warp(found[[0, 2]]), [[4.0, 1.0], [9.0, -2.0]], **EXACT)
+    sources = warp.exact_inverse()(np.array([[4.0, 1.0], [-4.0, 1.0], [9.0, -2.0]]))
+    np.testing.assert_array_equal(np.isnan(sources).any(axis=1), [False, True, False])
+    np.testing.assert_allclose(warp(sources[[0, 2]]), [[4.0, 1.0], [9.0, -2.0]], **EXACT)
 
 
 @every_warp
 def test_a_warp_followed_by_an_affine_map(warp, full_shapes, rng):
-    found = fitted(warp, full_shapes).warps[0]
+    fitted_warp = fitted(warp, full_shapes).warps[0]
     d = full_shapes.n_dims
     matrix, offset = rng.normal(size=(d, d)), rng.normal(size=d)
     points = full_shapes.points[0]
-    expected = found(points) @ matrix + offset
-    np.testing.assert_allclose(found.compose_affine(matrix, offset)(points), expected, **EXACT)
-    twice = found.compose_affine(matrix, offset).compose_affine(matrix, offset)
-    np.testing.assert_allclose(twice(points), expected @ matrix + offset, **EXACT)
-    back = found.compose_affine(matrix, offset).inverse()
+    expected = fitted_warp(points) @ matrix + offset
     np.testing.assert_allclose(
-        back(found.compose_affine(matrix, offset)(points)),
-        found.inverse()(found(points)),
+        fitted_warp.compose_affine(matrix, offset)(points), expected, **EXACT
+    )
+    twice = fitted_warp.compose_affine(matrix, offset).compose_affine(matrix, offset)
+    np.testing.assert_allclose(twice(points), expected @ matrix + offset, **EXACT)
+    back = fitted_warp.compose_affine(matrix, offset).inverse()
+    np.testing.assert_allclose(
+        back(fitted_warp.compose_affine(matrix, offset)(points)),
+        fitted_warp.inverse()(fitted_warp(points)),
         rtol=0.2,
         atol=0.2,
     )  # only near: an approximate inverse is one in its own frame
 
 
 def test_many_points_go_through_in_blocks(full_shapes, rng):
-    found = fitted(ThinPlateSpline(5), full_shapes).warps[0]
+    warp = fitted(ThinPlateSpline(5), full_shapes).warps[0]
     points = rng.normal(size=(30_000, full_shapes.n_dims))
-    together = found(points)
-    np.testing.assert_allclose(together[::5000], found(points[::5000]), **EXACT)
+    together = warp(points)
+    np.testing.assert_allclose(together[::5000], warp(points[::5000]), **EXACT)
     np.testing.assert_allclose(
-        found.jacobian(points)[::5000], found.jacobian(points[::5000]), **EXACT
+        warp.jacobian(points)[::5000], warp.jacobian(points[::5000]), **EXACT
     )
 
 
 @pytest.mark.parametrize("points", [[1.0, 2.0], np.zeros((4, 3)), np.zeros((1, 4, 2))])
 def test_points_of_the_wrong_size_are_refused(points):
-    found = DefGPA().fit(smooth_family()).warps_[0]
+    warp = DefGPA().fit(smooth_family()).warps_[0]
     with pytest.raises(ShapeError, match=r"A 2-D warp takes points \(p, 2\); got an array of size"):
-        found(points)
+        warp(points)

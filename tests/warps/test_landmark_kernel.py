@@ -30,9 +30,9 @@ def direct_cost(points, quantile, smoothing):
 
 def summed_directly(points, quantile, smoothing):
     total = np.zeros((points.shape[1], points.shape[1]))
-    for own in points:
-        seen = ~np.isnan(own[:, 0])
-        total[np.ix_(seen, seen)] += direct_cost(own[seen], quantile, smoothing)
+    for shape in points:
+        visible = ~np.isnan(shape[:, 0])
+        total[np.ix_(visible, visible)] += direct_cost(shape[visible], quantile, smoothing)
     return total
 
 
@@ -43,9 +43,9 @@ def summed_directly(points, quantile, smoothing):
 @pytest.mark.parametrize("quantile", [0.2, 0.5])
 def test_the_cost_is_that_of_kernel_gpa(m, d, missing, smoothing, quantile):
     points = smooth_family(seed=5, n=5, m=m, d=d, missing=missing)
-    found = cost_of(points, landmark_kernel(quantile, smoothing)).dense()
+    cost = cost_of(points, landmark_kernel(quantile, smoothing)).dense()
     expected = summed_directly(points, quantile, smoothing)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-2 * PARITY["rtol"])
+    np.testing.assert_allclose(cost, expected, rtol=0, atol=1e-2 * PARITY["rtol"])
 
 
 def test_few_functions_stand_for_many_centres():
@@ -71,10 +71,10 @@ def test_a_hidden_landmark_is_no_centre(m):
     assert ((~np.isnan(points[..., 0])).sum(axis=1) > radial._MANY_CENTRES).all() == (m == 200)
     for model in (landmark_kernel(), RadialBasis(Multiquadric(), control_points="landmarks")):
         fitted = DefGPA(model).fit(points).alignment_
-        for own, warp in zip(points, fitted.warps, strict=True):
-            seen = ~np.isnan(own[:, 0])
-            alone = fitted.register(own)
-            places = 1.3 * own[seen] + 0.01
+        for shape, warp in zip(points, fitted.warps, strict=True):
+            visible = ~np.isnan(shape[:, 0])
+            alone = fitted.register(shape)
+            places = 1.3 * shape[visible] + 0.01
             np.testing.assert_allclose(warp(places), alone(places), **PARITY)
 
 

@@ -128,11 +128,11 @@ def test_smoothing_finds_the_simplest_of_the_exact_references(rng):
     for bend in (0.0, 0.05, 0.1, 0.15):
         bent = base + np.column_stack([np.zeros(40), bend * base[:, 0] ** 2])
         shapes.append(bent @ rotation(rng, 2) + rng.normal(size=2))
-    found = DefGPA(Polynomial(2, smoothing=1e-4)).fit(shapes).alignment_
+    alignment = DefGPA(Polynomial(2, smoothing=1e-4)).fit(shapes).alignment_
     middle = base + np.column_stack([np.zeros(40), 0.075 * base[:, 0] ** 2])
-    error = np.linalg.norm(up_to_affine(found.reference, middle) - middle)
+    error = np.linalg.norm(up_to_affine(alignment.reference, middle) - middle)
     assert error < 0.02 * np.linalg.norm(middle)
-    assert found.rmse_reference < 0.1 * DefGPA(Affine()).fit(shapes).alignment_.rmse_reference
+    assert alignment.rmse_reference < 0.1 * DefGPA(Affine()).fit(shapes).alignment_.rmse_reference
 
 
 @pytest.mark.parametrize("degree", [0, 5, 2.5, "2", True])

@@ -42,7 +42,7 @@ def squared(points, centres):
 def test_kernels_are_the_functions_they_are_named_after():
     r = np.array([0.1, 0.5, 0.9, 1.7])
     inside = np.maximum(1 - r, 0)
-    stated = {
+    expected = {
         Gaussian(): np.exp(-(r**2)),
         Multiquadric(): -np.sqrt(1 + r**2),
         InverseMultiquadric(): 1 / np.sqrt(1 + r**2),
@@ -54,7 +54,7 @@ def test_kernels_are_the_functions_they_are_named_after():
         Polyharmonic(4): -(r**4) * np.log(r),
         Polyharmonic(5): -(r**5),
     }
-    for kernel, values in stated.items():
+    for kernel, values in expected.items():
         np.testing.assert_allclose(kernel.values(r**2), values, **EXACT)
 
 
@@ -113,12 +113,12 @@ def test_the_charge_is_the_native_norm_of_the_weights(kernel, d, rng):
     weights = rng.normal(size=(basis.features(points).shape[1], d))
     w = Warp(basis, weights).column_coefficients[: 4**d]
     size = np.sqrt(points.var(axis=0).sum())
-    own = (basis.control_points - points.mean(axis=0)) / size
-    K = kernel.values(squared(own, own) / basis.width**2)
+    local = (basis.control_points - points.mean(axis=0)) / size
+    K = kernel.values(squared(local, local) / basis.width**2)
     charged = np.sum(weights * (basis.penalty() @ weights))
     np.testing.assert_allclose(charged, 0.02 * 50 * np.sum(w * (K @ w)), rtol=1e-6)
     np.testing.assert_allclose(
-        evaluate_polynomials(own, degree).T @ w, 0, atol=1e-6 * np.abs(w).max()
+        evaluate_polynomials(local, degree).T @ w, 0, atol=1e-6 * np.abs(w).max()
     )
 
 
@@ -149,8 +149,8 @@ def test_unmixed_functions_are_the_same_warps_at_the_same_price(charge, rng):
 def test_a_width_is_a_quantile_of_the_distances_between_the_centres(d, fraction, rng):
     points = 7 * rng.normal(size=(60, d)) + 100
     basis = RadialBasis(Gaussian(DistanceQuantile(fraction)), 4).basis(points)
-    own = basis.control_points / np.sqrt(points.var(axis=0).sum())
-    distances = np.sqrt(squared(own, own))[np.triu_indices(4**d, 1)]
+    local = basis.control_points / np.sqrt(points.var(axis=0).sum())
+    distances = np.sqrt(squared(local, local))[np.triu_indices(4**d, 1)]
     np.testing.assert_allclose(basis.width, np.quantile(distances, fraction), **EXACT)
 
 
@@ -186,12 +186,12 @@ def test_compact_kernels_end(kernel, rng):
 @DIMS
 def test_what_is_free_is_what_the_polynomials_say(d):
     points = smooth_family(seed=1, m=60, d=d)[0]
-    found = {
+    results = {
         degree: check_warp(RadialBasis(Gaussian(), 4, polynomial_degree=degree), points)
         for degree in (None, 0, 1, 2)
     }
-    assert [found[k].free_translations for k in found] == [False, True, True, True]
-    assert [found[k].free_affine for k in found] == [False, False, True, True]
+    assert [results[k].free_translations for k in results] == [False, True, True, True]
+    assert [results[k].free_affine for k in results] == [False, False, True, True]
 
 
 def test_a_stiff_warp_with_polynomials_of_degree_2_is_a_polynomial_of_degree_2(shapes):
@@ -206,8 +206,8 @@ def test_centres_may_be_given_or_made_from_the_shape(shapes):
         grid, control_points=lambda points: ThinPlateSpline(3).basis(points).control_points
     )
     np.testing.assert_allclose(cost_of(shapes, made), cost_of(shapes, grid), **EXACT)
-    given = replace(grid, control_points=np.nanmean(shapes.points, axis=0))
-    assert given.basis(shapes.points[0][shapes.visible[0]]).control_points.shape == (
+    explicit = replace(grid, control_points=np.nanmean(shapes.points, axis=0))
+    assert explicit.basis(shapes.points[0][shapes.visible[0]]).control_points.shape == (
         shapes.n_landmarks,
         shapes.n_dims,
     )
@@ -285,9 +285,9 @@ def test_many_landmarks_have_the_cost_of_their_features(rng):
     cost = build_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
     block = rng.normal(size=(1200, 3))
     left = np.zeros_like(block)
-    for own in points:
-        basis = model.basis(own)
-        features, penalty = basis.features(own), basis.penalty()
+    for shape in points:
+        basis = model.basis(shape)
+        features, penalty = basis.features(shape), basis.penalty()
         left += block - features @ np.linalg.solve(
             features.T @ features + penalty, features.T @ block
         )

@@ -143,8 +143,8 @@ PROMISES = {
 
 def those(chosen):
     """The warps of which this is true, as a parameter of a test."""
-    kept = {name: promise for name, promise in PROMISES.items() if chosen(promise)}
-    return pytest.mark.parametrize("promise", kept.values(), ids=kept)
+    remaining = {name: promise for name, promise in PROMISES.items() if chosen(promise)}
+    return pytest.mark.parametrize("promise", remaining.values(), ids=remaining)
 
 
 every = those(lambda promise: True)
@@ -191,11 +191,13 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(promise, family
 def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
     together = cost_of(family, promise.model)
     for i in range(family.n_shapes):
-        one = family.points[i : i + 1], family.visible[i : i + 1]
-        own = build_cost(Frames.of(*one), promise.model).dense()
+        visible = family.points[i : i + 1], family.visible[i : i + 1]
+        cost = build_cost(Frames.of(*visible), promise.model).dense()
         others = [k for k in range(family.n_shapes) if k != i]
-        rest = build_cost(Frames.of(family.points[others], family.visible[others]), promise.model)
-        np.testing.assert_allclose(own + rest.dense(), together, **EXACT)
+        shape_cost = build_cost(
+            Frames.of(family.points[others], family.visible[others]), promise.model
+        )
+        np.testing.assert_allclose(cost + shape_cost.dense(), together, **EXACT)
 
 
 @every
@@ -222,21 +224,21 @@ def test_the_constant_vector_costs_nothing_if_and_only_if_translations_are_free(
 def test_affine_maps_cost_nothing_if_and_only_if_they_are_promised(promise, family):
     for i in range(family.n_shapes):
         points = visible(family, i)
-        own = cost_of(Shapes.specimens(points[None]), promise.model)
-        left = np.linalg.norm(own @ points) / np.linalg.norm(points)
+        cost = cost_of(Shapes.specimens(points[None]), promise.model)
+        left = np.linalg.norm(cost @ points) / np.linalg.norm(points)
         assert left < EXACT["atol"] if promise.affine else left > 1e-4
 
 
 @every
 def test_the_public_check_says_so(promise, family):
-    found = defgpa.check_warp(promise.model, family.points[1])
-    assert found.free_translations == promise.translations
-    assert found.free_affine == promise.affine
-    assert found.rigid_invariance == promise.rigid
-    assert found.similarity_invariance == promise.similarity
-    assert found.penalty_psd
-    assert found.pointwise
-    assert found.jacobian_error < LIMIT["rtol"]
+    check = defgpa.check_warp(promise.model, family.points[1])
+    assert check.free_translations == promise.translations
+    assert check.free_affine == promise.affine
+    assert check.rigid_invariance == promise.rigid
+    assert check.similarity_invariance == promise.similarity
+    assert check.penalty_psd
+    assert check.pointwise
+    assert check.jacobian_error < LIMIT["rtol"]
 
 
 @bending
@@ -273,23 +275,23 @@ def test_the_penalty_counts_the_visible_points(promise, family):
 
 @rigid
 def test_motions_of_each_shape_change_nothing(promise, family):
-    there = family.with_points(moved(family.points, seed=3))
+    images = family.with_points(moved(family.points, seed=3))
     np.testing.assert_allclose(
-        cost_of(there, promise.model), cost_of(family, promise.model), **EXACT
+        cost_of(images, promise.model), cost_of(family, promise.model), **EXACT
     )
 
 
 @similar
 def test_the_size_of_each_shape_changes_nothing(promise, family):
-    there = family.with_points(moved(family.points, seed=4, scales=(0.01, 50.0)))
+    images = family.with_points(moved(family.points, seed=4, scales=(0.01, 50.0)))
     np.testing.assert_allclose(
-        cost_of(there, promise.model), cost_of(family, promise.model), **EXACT
+        cost_of(images, promise.model), cost_of(family, promise.model), **EXACT
     )
 
 
 def test_the_counter_example_depends_on_the_pose(family):
-    there = family.with_points(moved(family.points, seed=3))
-    assert np.linalg.norm(cost_of(there, Waves()) - cost_of(family, Waves())) > 1e-3
+    images = family.with_points(moved(family.points, seed=3))
+    assert np.linalg.norm(cost_of(images, Waves()) - cost_of(family, Waves())) > 1e-3
 
 
 @every
@@ -323,8 +325,8 @@ def test_folds_are_where_the_determinant_has_the_wrong_sign(promise, family, rng
 
 @affine
 def test_a_fitted_warp_does_not_fold_on_gentle_shapes(promise, family):
-    for warp, own in zip(DefGPA(promise.model).fit(family).warps_, family.points, strict=True):
-        assert not warp.foldovers(own[~np.isnan(own[:, 0])]).any()
+    for warp, shape in zip(DefGPA(promise.model).fit(family).warps_, family.points, strict=True):
+        assert not warp.foldovers(shape[~np.isnan(shape[:, 0])]).any()
 
 
 @every
@@ -334,8 +336,8 @@ def test_the_exact_inverse_inverts(promise, family):
     turn = rotation(np.random.default_rng(5), family.n_dims)
     warp = fitted_map(promise.model, points, lambda x: 0.5 * np.sin(x - centre) + 3.0 * x @ turn)
     returned = warp.exact_inverse()(warp(points))
-    known = ~np.isnan(returned[:, 0])
-    np.testing.assert_allclose(warp(returned[known]), warp(points)[known], **EXACT)
+    is_visible = ~np.isnan(returned[:, 0])
+    np.testing.assert_allclose(warp(returned[is_visible]), warp(points)[is_visible], **EXACT)
     if promise.affine:
         np.testing.assert_allclose(returned, points, **EXACT)
 
@@ -376,15 +378,15 @@ def test_an_alignment_comes_back_from_its_file(promise, family, tmp_path):
         defgpa.register_saved(kind, name=f"test.{kind.__name__}")
     made = DefGPA(promise.model).fit(family).alignment_
     defgpa.save(made, tmp_path / "result.npz")
-    found = defgpa.load(tmp_path / "result.npz")
+    result = defgpa.load(tmp_path / "result.npz")
     grid = 2.0 * visible(family, 1)
-    for ours, theirs in zip(found.warps, made.warps, strict=True):
+    for ours, theirs in zip(result.warps, made.warps, strict=True):
         assert_same_shape(ours(grid), theirs(grid))
         assert_same_shape(ours.inverse()(grid), theirs.inverse()(grid))
         # the saved basis knows its penalty too, in whatever coordinates it keeps
         assert np.isclose(charge(ours), charge(theirs), **EXACT)
-    own = family.points[2]
-    assert_same_shape(found.register(own)(grid), made.register(own)(grid))
+    local = family.points[2]
+    assert_same_shape(result.register(local)(grid), made.register(local)(grid))
 
 
 def charge(warp):

@@ -34,10 +34,10 @@ def test_parameters_make_the_same_model_again(model):
 
 @every_model
 def test_a_model_is_told_in_one_line(model):
-    told = str(model)
-    assert "\n" not in told
-    assert len(told) < 130
-    assert told.startswith(type(model).__name__ + "(")
+    findings = str(model)
+    assert "\n" not in findings
+    assert len(findings) < 130
+    assert findings.startswith(type(model).__name__ + "(")
 
 
 def test_only_what_is_not_the_default_is_told():
@@ -80,8 +80,8 @@ def test_parts_have_their_parameters_too():
     narrow = deep.set_params(kernel__width__fraction=0.1, smoothing=1.0)
     assert narrow == landmark_kernel(0.1, 1.0)
     assert deep == landmark_kernel()
-    both = model.set_params(kernel=Gaussian(3.0), points_per_axis=4, kernel__width=0.5)
-    assert both == RadialBasis(Gaussian(0.5), 4)
+    changed_model = model.set_params(kernel=Gaussian(3.0), points_per_axis=4, kernel__width=0.5)
+    assert changed_model == RadialBasis(Gaussian(0.5), 4)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_an_estimator_sets_the_parameters_of_its_warp_and_spoils_nothing():
 def test_a_grid_search_chooses_the_smoothing():
     points = smooth_family(seed=3, n=8)
     search = GridSearchCV(DefGPA(ThinPlateSpline(4)), {"warp__smoothing": [1e-3, 1e3]}, cv=2)
-    found = search.fit(points)
-    assert found.best_params_ == {"warp__smoothing": 1e-3}
-    assert found.best_estimator_.warp == ThinPlateSpline(4, smoothing=1e-3)
+    result = search.fit(points)
+    assert result.best_params_ == {"warp__smoothing": 1e-3}
+    assert result.best_estimator_.warp == ThinPlateSpline(4, smoothing=1e-3)
     nested = GridSearchCV(
         DefGPA(RadialBasis(Gaussian(), 4)), {"warp__kernel__width": [0.5, 2.0]}, cv=2
     )
