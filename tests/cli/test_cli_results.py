@@ -492,3 +492,12 @@ def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp
     assert len(fitted) == 15 + 1  # the smoothing that was chosen is fitted from its own bases
     assert len(folded) == 15 * 3
     assert max(fitted.values()) == max(folded.values()) == 1
+
+
+def test_robust_fit_names_the_landmark_that_was_displaced(run, tmp_path):
+    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    points[4, 7] += 0.8
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+    run("fit", str(tmp_path / "in.tps"), "-o", str(tmp_path / "out"), "--robust")
+    figures = json.loads((tmp_path / "out" / "summary.json").read_text())["figures"]
+    assert ("shape_5", "8") in [tuple(landmark[:2]) for landmark in figures["rejected_landmarks"]]

@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     help="rigid (classical GPA), affine, elastic, deformable, or auto (default): the one that "
     "predicts left-out landmarks best.",
 )
+@options.option(
+    "--robust",
+    is_flag=True,
+    group=options.METHOD,
+    help="Leave gross errors out: estimate landmark weights, and name what is rejected.",
+)
 @options.cross_validation
 @options.option(
     "--pose",
@@ -76,6 +82,7 @@ if TYPE_CHECKING:
 def command(
     source: tuple[str, ...],
     method: str | None,
+    robust: bool,
     fold_size: int | None,
     jobs: int | None,
     pose: str,
@@ -120,7 +127,7 @@ def command(
         )
         if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
-        fit = fit_shapes(console, shapes, wishes)
+        fit = (fit_robustly if robust else fit_shapes)(console, shapes, wishes)
         alignment = fit.alignment
         if pose != "principal":
             alignment = alignment.posed_like(shapes[0 if pose == "first" else pose])
@@ -300,6 +307,23 @@ def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
     return Fit(method, estimator, cv.alignment, size, cross_validation=cv)
 
 
+def fit_robustly(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
+    """Choose method and smoothing with robust landmark weights, then fit robustly.
+
+    The weights are estimated once, by a deformable fit, so that gross errors choose nothing.
+    """
+    from sklearn.base import clone
+
+    from defgpa.estimators import DefGPA, fix_robust_weights
+
+    with console.working("Estimating landmark weights"):
+        _, weighted = fix_robust_weights(DefGPA(robust=True), shapes)
+    fit = fit_shapes(console, weighted, wishes)
+    estimator = clone(fit.estimator).set_params(robust=True)
+    with console.working("Fitting robustly"):
+        return replace(fit, estimator=estimator, alignment=estimator.fit(shapes).alignment_)
+
+
 def choose_smoothing(
     console: Console, shapes: Shapes, estimator: AlignmentEstimator, wishes: MethodOptions
 ) -> Fit:
@@ -412,6 +436,8 @@ def collect_results(alignment: Alignment, fit: Fit) -> dict[str, Any]:
         "foldovers": int(alignment.foldovers.sum()),
         "mirrored": list(alignment.mirrored),
         "lone_landmarks": list(alignment.lone_landmarks),
+        "rejected_landmarks": [list(landmark) for landmark in alignment.rejected],
+        "rejected_shapes": list(alignment.rejected_shapes),
     }
 
 
