@@ -112,8 +112,10 @@ def make_pictures(folder: Path) -> None:
             driver.execute_script("location.hash = ''")
             click(driver, "[data-sample=skulls]")
             wait_for(driver, "window.defgpaView?.frames > 1")
-            driver.execute_script("document.documentElement.dataset.theme = 'dark'")
+            wait_for(driver, "document.querySelector('#step-correct .count')")
+            click(driver, "[aria-label='Light or dark']")
             click(driver, "[data-specimen='12']")
+            wait_for(driver, "window.defgpaView.scene.estimates")
             driver.execute_script("window.defgpaView.rotate(40, 10)")
             save(driver, folder, "look")
         finally:
