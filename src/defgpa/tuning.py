@@ -50,9 +50,9 @@ class Tuning:
     hinged : float
         Cohesion below which a direction is a movement of parts, not a deformation: hinges have 0
         to 0.05, deformations 0.3 to 1.
-    most_axes : int
+    max_axes : int
         Axes that the reference may be made of where more than d directions are free.
-    most_rounds : int
+    max_rounds : int
         Of the descent for the proportions; hinged sets take up to a hundred, others two to ten.
     narrow_gap : float
         Relative spectral gap below which another reference would do as well.
@@ -104,11 +104,11 @@ class Tuning:
     other_size, none_between : float
         A shape ``other_size`` times as large or as small as the median is in another unit, unless
         others are between: growth leaves no gap of ``none_between`` times.
-    doubtful, elsewhere, least_elsewhere : float
+    doubtful, elsewhere, min_misplacement : float
         A landmark is looked at if it is ``doubtful`` times as far off as is usual in its shape. It
         is misplaced if it is off by ``elsewhere`` times what is usual, in its shape and for that
-        landmark in other shapes, and by ``least_elsewhere`` of the size of the shapes.
-    most_strays : int
+        landmark in other shapes, and by ``min_misplacement`` of the size of the shapes.
+    max_strays : int
         Landmarks of a shape that are named as exchanged, or as misplaced; with more of them it is
         the shape that is far off.
     far_out : float
@@ -141,8 +141,8 @@ class Tuning:
     nearly_free: float = 1e-3
     free_value: float = 0.01
     hinged: float = 0.1
-    most_axes: int = 32
-    most_rounds: int = 300
+    max_axes: int = 32
+    max_rounds: int = 300
     narrow_gap: float = 1e-3
     charged: float = 1e-7
     off_centre: float = 1e-6
@@ -170,8 +170,8 @@ class Tuning:
     none_between: float = 2.5
     doubtful: float = 3.0
     elsewhere: float = 8.0
-    least_elsewhere: float = 0.2
-    most_strays: int = 5
+    min_misplacement: float = 0.2
+    max_strays: int = 5
     far_out: float = 3.0
     exchange_landmarks: int = 2000
     left_out_landmarks: int = 400

@@ -105,7 +105,7 @@ PROVOKED = {
     Problem.PROPORTIONS_UNDETERMINED: (near, DefGPA(Affine(), centering=SoftCentering(0.0))),
     Problem.PROPORTIONS_NOT_CONVERGED: (
         lambda: smooth_family(**ORDINARY | {"d": 3}),
-        DefGPA(tuning=Tuning(most_rounds=1)),
+        DefGPA(tuning=Tuning(max_rounds=1)),
     ),
 }
 every_kind = pytest.mark.parametrize("kind", PROVOKED, ids=str)

@@ -60,7 +60,7 @@ def test_a_landmark_elsewhere_is_named(points):
 
 @pytest.mark.parametrize(("factor", "is_named"), [(0.75, False), (1.05, True)])
 @pytest.mark.parametrize(
-    ("noise", "threshold"), [(0.005, DEFAULT.least_elsewhere), (0.05, None)], ids=["size", "noise"]
+    ("noise", "threshold"), [(0.005, DEFAULT.min_misplacement), (0.05, None)], ids=["size", "noise"]
 )
 def test_the_threshold_of_a_misplaced_landmark(noise, threshold, factor, is_named):
     """0.2 of the size of the shapes, or 8 times what is usual where that is more."""
@@ -70,7 +70,7 @@ def test_the_threshold_of_a_misplaced_landmark(noise, threshold, factor, is_name
     points = base + noise * rng.normal(size=(12, 40, 2))
     if threshold is None:  # the median length of noise in the plane
         threshold = DEFAULT.elsewhere * noise * np.sqrt(2 * np.log(2))
-        assert threshold > DEFAULT.least_elsewhere
+        assert threshold > DEFAULT.min_misplacement
     points[4, 11] = base[11] + [factor * threshold, 0.0]
     named = screen(Shapes(points)).misplaced
     assert named == ((("shape_5", "12"),) if is_named else ())

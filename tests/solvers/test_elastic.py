@@ -531,7 +531,7 @@ def test_meshes_follow_its_warps():
 def test_a_descent_that_is_cut_short_says_so():
     points = smooth_family(bend=0.8)
     with warned_of("descent ended after 1 steps"):
-        model = ElasticGPA(tuning=Tuning(most_rounds=1)).fit(points)
+        model = ElasticGPA(tuning=Tuning(max_rounds=1)).fit(points)
     assert not model.alignment_.diagnostics.converged
 
 
@@ -558,7 +558,7 @@ def test_the_cheaper_end_wins():
     points = smooth_family(bend=0.4)
     dial = Dial(1.0, True)
     anchors, inverse, start, _ = problem(points, ThinPlateSpline(3), dial)
-    few = Tuning(most_rounds=1)
+    few = Tuning(max_rounds=1)
     rng = np.random.default_rng(0)
     far = start + rng.normal(size=start.shape)
     fit = elastic_gpa(anchors, inverse, (start, far), dial, few)

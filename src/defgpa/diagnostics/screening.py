@@ -302,18 +302,18 @@ def _report_screening(
 ) -> Iterator[Finding]:
     if screening.mirrored and not alignment.mirrored:
         yield Finding(Problem.MIRRORED, shapes=screening.mirrored)
-    for name, *pair in screening.exchanged[: tuning.most_strays]:
+    for name, *pair in screening.exchanged[: tuning.max_strays]:
         yield Finding(Problem.EXCHANGED_LANDMARKS, shapes=(name,), landmarks=tuple(pair))
-    for name, label in screening.misplaced[: tuning.most_strays]:
+    for name, label in screening.misplaced[: tuning.max_strays]:
         yield Finding(Problem.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
     # shapes far from the others for no reason that was found
     explained = {name for name, *_ in (*screening.exchanged, *screening.misplaced)} | {
         *screening.mirrored
     }
     usual = float(np.median(screening.errors))
-    for name in screening.outliers[: tuning.most_strays]:
+    for name in screening.outliers[: tuning.max_strays]:
         error = float(screening.errors[alignment.shapes.index(name)])
-        if error > tuning.least_elsewhere and name not in explained:
+        if error > tuning.min_misplacement and name not in explained:
             yield Finding(Problem.FAR_SHAPE, (name,), values={"error": error, "usual": usual})
 
 
@@ -423,7 +423,7 @@ def _find_exchanges_of_shape(
     points = points.copy()
     exchanges: list[tuple[int, int]] = []
     moved = _superimpose(points, reference)
-    while len(exchanges) < tuning.most_strays:
+    while len(exchanges) < tuning.max_strays:
         distance = cdist(moved, reference, "sqeuclidean")
         stay = np.diag(distance)
         # both must be away and come home: one alone far away gains by any exchange
@@ -458,7 +458,7 @@ def _find_outlying_landmarks(
     middle = np.nanmedian(aligned, axis=0)
     off = np.linalg.norm(aligned - middle, axis=2)
     usual, worst = np.nanmedian(off, axis=0), np.nanmax(off, axis=1)
-    level = np.maximum(tuning.least_elsewhere, tuning.doubtful * np.nanmedian(off, axis=1))
+    level = np.maximum(tuning.min_misplacement, tuning.doubtful * np.nanmedian(off, axis=1))
     doubtful = worst > level
     misplaced = []
     for i in np.flatnonzero(doubtful):
@@ -472,12 +472,12 @@ def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tu
     """Return misplaced landmarks of one shape, the worst first, by fits of the others alone."""
     is_fitted = np.ones(len(points), dtype=bool)
     outlying: list[int] = []
-    while len(outlying) < tuning.most_strays and is_fitted.sum() > 2 * points.shape[1] + 2:
+    while len(outlying) < tuning.max_strays and is_fitted.sum() > 2 * points.shape[1] + 2:
         worst = _find_most_disturbing(points, middle, is_fitted, tuning)
         is_fitted[worst] = False
         off = _measure_distances(points, middle, is_fitted)
         normal = max(float(np.median(off[is_fitted])), float(usual[worst]))
-        if off[worst] <= max(tuning.elsewhere * normal, tuning.least_elsewhere):
+        if off[worst] <= max(tuning.elsewhere * normal, tuning.min_misplacement):
             break
         outlying.append(worst)
     return outlying

@@ -448,7 +448,7 @@ class _DeformableFolds(_FoldSolver):
         """Choose A (g, k, d) of every fold."""
         method, n_axes = self.reduction.problem.method, moments.cross.shape[-2]
         if method.by_rigidity:
-            rigid = fit_rigid_proportions(moments, method.tuning.most_rounds)
+            rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
             matrices = rigid.matrix
             for number in np.flatnonzero(~rigid.determined):
                 prior = self.reduction.restrict(folds.kept[number]).prior()

@@ -246,7 +246,7 @@ def add_free_axes(
         return spectrum
     if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
         return spectrum
-    max_axes, n_axes = min(tuning.most_axes, cost.n_landmarks - 2), rank
+    max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
     centred = method.centering.apply(cost)
     while True:
         n_wanted = min(2 * n_axes + 1, max_axes)
@@ -294,7 +294,7 @@ def choose_proportions(
         prior = isinstance(method.proportions, str)
         eigenvalues = np.asarray(shapes.prior() if prior else method.proportions)
         return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
-    rigid = fit_rigid_proportions(moments, method.tuning.most_rounds)
+    rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
     matrix = turn_to_principal_axes(rigid.matrix)
     if not rigid.determined:
         matrix = pair_with_axes(shapes.prior(), n_axes)

@@ -166,7 +166,7 @@ def descend(
 
     Ends where the reference would change by less than 1e-10 of its size if its changes went on to
     fall as they do, or where rounding keeps them or a cost of nothing from falling; or after
-    ``tuning.most_rounds``.
+    ``tuning.max_rounds``.
     """
     accuracy, rounding, tiny = 1e-10, 1e-7, np.finfo(np.float64).tiny
     reference = start - start.mean(axis=-2, keepdims=True)
@@ -174,7 +174,7 @@ def descend(
     ended = np.zeros(start.shape[:-2], dtype=bool)
     costs: list[Array] = []
     pose, _ = anchors.fit_poses(reference, dial.scaling)
-    while len(costs) < tuning.most_rounds and not ended.all():
+    while len(costs) < tuning.max_rounds and not ended.all():
         pulled = dial.firmness * anchors.combine(pose)
         # an iterative solve may leave a hundredth of the last change
         better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
@@ -226,7 +226,7 @@ def turn_to_principal_axes(reference: Array) -> Array:
     return np.asarray(turned * signs[..., None, :])
 
 
-def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_rounds: int) -> Array:
+def set_proportions(anchors: Anchors, reference: Array, scaling: bool, max_rounds: int) -> Array:
     """Compute S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
 
     By turns again, from A the identity, which it is where the shapes are only posed.
@@ -237,7 +237,7 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, most_roun
     matrix = np.zeros((*reference.shape[:-2], *[reference.shape[-1]] * 2)) + np.eye(
         reference.shape[-1]
     )
-    for _ in range(most_rounds):
+    for _ in range(max_rounds):
         turn, total = find_nearest_orthogonal(
             moments.cross.mT @ matrix[..., None, :, :], anchors.side
         )
@@ -342,7 +342,7 @@ def elastic_gpa(
     ends = tuple(descend(anchors, inverse, start, dial, tuning) for start in starts)
     open_ = Elastic(ends[0].reference, anchors, dial, ends)
     reference = np.choose(open_.best[..., None, None], [end.reference for end in ends])
-    reference = set_proportions(anchors, reference, dial.scaling, tuning.most_rounds)
+    reference = set_proportions(anchors, reference, dial.scaling, tuning.max_rounds)
     if dial.scaling:
         reference = scale_to_mean_size(anchors, reference)
     return replace(open_, reference=turn_to_principal_axes(reference))
