@@ -45,7 +45,7 @@ def select_smoothing(
     progress: Progress | None = None,
     rigidities: ArrayLike | None = None,
 ) -> SmoothingPath:
-    """The smoothing that predicts left-out landmarks best, and the figures along the way.
+    """Choose the smoothing that predicts left-out landmarks best, with the figures along the way.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def select_smoothing(
     (40, 2)
     """
     given = as_shapes(shapes)
-    values = None if grid is None else _checked_grid(grid)
+    values = None if grid is None else _validate_grid(grid)
     elastic = isinstance(estimator, ElasticGPA)
     if rigidities is not None and not elastic:
         raise TypeError(
             "The 'rigidities' parameter of select_smoothing is for an ElasticGPA. "
             f"Got {estimator!r} instead."
         )
-    tried = _checked_rigidities(rigidities) if elastic else None
+    tried = _validate_rigidities(rigidities) if elastic else None
     more = 0
     if values is None:
         values, more = (DIAL_SMOOTHING, len(_FINER)) if elastic else (DEFAULT_GRID, 2 * REFINED)
@@ -113,19 +113,21 @@ def select_smoothing(
     sweep = Sweep(plain, warp, weighted, fold_size, n_jobs, steps, anchor, tried)
     rows = sweep.evaluate(values)
     if grid is None:
-        rows += sweep.evaluate(_finer(rows, steps) if tried is None else _best_of(rows) * _FINER)
+        rows += sweep.evaluate(
+            _refine_grid(rows, steps) if tried is None else _find_best_smoothing(rows) * _FINER
+        )
     rows.sort(key=lambda row: row[0].value)
-    found = _path(sweep, rows) if tried is None else _surface(sweep, rows, tried)
+    found = _make_path(sweep, rows) if tried is None else _make_surface(sweep, rows, tried)
     if plain is not estimator:
         found.best.set_params(robust=estimator.robust)
     warn_about(found.findings)
     return found
 
 
-def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
-    """The smoothing of a deformable estimator, chosen among rows of one point each."""
+def _make_path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
+    """Choose the smoothing of a deformable estimator among rows of one point each."""
     points = [point for (point,) in rows]
-    cve, spread, foldovers = (table[:, 0] for table in _tables(rows))
+    cve, spread, foldovers = (table[:, 0] for table in _tabulate(rows))
     limit = _measure_rigid(sweep.shapes)
     sound = _find_sound(points, foldovers == 0, lambda s: chosen_index(cve, spread, s), limit)
     at = points[chosen_index(cve, spread, sound)]
@@ -135,9 +137,9 @@ def _path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
     return replace(path, findings=path_findings(path, points))
 
 
-def _surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
-    """Smoothing and rigidity of an elastic estimator, chosen together."""
-    cve, spread, foldovers = _tables(rows)
+def _make_surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
+    """Choose smoothing and rigidity of an elastic estimator together."""
+    cve, spread, foldovers = _tabulate(rows)
     flat_points = [point for row_of_points in rows for point in row_of_points]
 
     def choose_flat(sound: Mask) -> int:
@@ -200,21 +202,21 @@ def _error(point: Point) -> float:
     return point.cross_validation.error
 
 
-def _tables(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
-    """(k, r) each: CVE, its standard error, and the landmarks where warps fold over."""
+def _tabulate(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
+    """Tabulate CVE, its standard error, and how many landmarks fold over, (k, r) each."""
     cve = [[_error(point) for point in row] for row in rows]
     spread = [[point.cross_validation.standard_error for point in row] for row in rows]
     foldovers = [[float(point.alignment.foldovers.sum()) for point in row] for row in rows]
     return np.array(cve), np.array(spread), np.array(foldovers)
 
 
-def _best_of(rows: Sequence[Sequence[Point]]) -> float:
-    """The smoothing of the row with the least error."""
+def _find_best_smoothing(rows: Sequence[Sequence[Point]]) -> float:
+    """Find the smoothing of the row with the least error."""
     return min(rows, key=lambda row: min(map(_error, row)))[0].value
 
 
-def _finer(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
-    """Values between the best and its neighbours, evenly in the logarithm."""
+def _refine_grid(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
+    """Return values between the best and its neighbours, evenly in the logarithm."""
     values = [point.value for (point,) in rows]
     best = least_index(np.array([_error(point) for (point,) in rows]))
     beside = [values[i] for i in (best - 1, best + 1) if 0 <= i < len(values)]
@@ -223,7 +225,7 @@ def _finer(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
     return np.sort(np.concatenate(between))
 
 
-def _checked_grid(grid: ArrayLike) -> Array:
+def _validate_grid(grid: ArrayLike) -> Array:
     values = np.unique(np.asarray(grid, dtype=np.float64))
     if not len(values) or not (np.isfinite(values).all() and (values >= 0.0).all()):
         raise ValueError(
@@ -233,8 +235,8 @@ def _checked_grid(grid: ArrayLike) -> Array:
     return values
 
 
-def _checked_rigidities(rigidities: ArrayLike | None) -> Array:
-    """Ascending, or a ValueError."""
+def _validate_rigidities(rigidities: ArrayLike | None) -> Array:
+    """Return the rigidities in ascending order; raise a ValueError if one is not a rigidity."""
     if rigidities is None:
         return DIAL_RIGIDITY
     values = np.unique(np.asarray(rigidities, dtype=np.float64))
