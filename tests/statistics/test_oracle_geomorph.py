@@ -168,7 +168,7 @@ def plethodon_species():
     with np.load(shared_data("plethspecies2d.npz"), allow_pickle=False) as archive:
         points = archive["points"]
     newick = re.search(r"\(P_serratus.*;", NUMBERS)
-    return points, read_tree(newick[0]).match(SPECIES)
+    return points, read_tree(newick[0]).take(SPECIES)
 
 
 def test_ancestral_states_in_the_space_of_components(plethodon_species):
