@@ -144,7 +144,9 @@ def test_results_before_a_fit_are_refused(name):
 def test_unknown_parameters_are_refused_with_their_place():
     with pytest.raises(TypeError, match=r"Write DefGPA\(ThinPlateSpline\(smoothing=...\)\)"):
         DefGPA(smoothing=1e-3)
-    with pytest.raises(TypeError, match=r"Its parameters are: scaling, reflections, robust, output"):
+    with pytest.raises(
+        TypeError, match=r"Its parameters are: scaling, reflections, robust, output"
+    ):
         EuclideanGPA(smoothing=1e-3)
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'wrap'"):
         DefGPA(wrap=Affine())
