@@ -28,7 +28,8 @@ VALUES = {
     "cohesion": 0.05, "axis": 2, "condition": 1e12, "gap": 1e-6, "products": 300,
     "iterations": 80, "gradient": 1e-3, "rounds": 1000, "folds": 2, "count": 3, "soft": 1.0,
     "smoothing": 1e-3, "least": 1e-5, "foldovers_avoided": 4.0, "change": 0.03, "cost": 0.2,
-    "excess": 0.1, "share": 30.0, "usual": 0.05, "error": 0.3, "matched_error": 0.02, "thickness": 1e-5,
+    "excess": 0.1, "share": 30.0, "usual": 0.05, "error": 0.3, "matched_error": 0.02,
+    "thickness": 1e-5,
 }  # fmt: skip
 PARTS = {Problem.IN_FOLDS, Problem.AT_SMOOTHING, Problem.IN_METHODS}
 every_problem = pytest.mark.parametrize("problem", Problem, ids=str)
