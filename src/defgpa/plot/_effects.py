@@ -84,9 +84,10 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
     --------
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> d, p = np.array([[0, 0.1], [0.1, 0]]), np.array([[np.nan, 0.01], [0.01, np.nan]])
-    >>> found = PairwiseDistances(("a", "b"), d, p, p)
-    >>> len(pairwise(found, Figure().subplots()).labels)
+    >>> from defgpa.statistics import procrustes_anova
+    >>> points = np.random.default_rng(0).normal(size=(8, 6, 2))
+    >>> model = procrustes_anova("shape ~ kind", points, {"kind": list("aaaabbbb")}, 99)
+    >>> len(pairwise(model.pairwise("kind"), Figure().subplots()).labels)
     1
     """
     g = len(distances.names)
