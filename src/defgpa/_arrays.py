@@ -20,8 +20,6 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtri
-from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -113,6 +111,8 @@ def invert_lower(stack: Array) -> Array:
     """Return L⁻¹ of every lower triangular matrix of a stack (…, l, l)."""
     if stack.shape[-1] < 8:  # the batched general one beats LAPACK's triangular inverse
         return np.asarray(np.linalg.inv(stack), dtype=np.float64)
+    from scipy.linalg.lapack import dtrtri  # slow to load, and files are read without it
+
     inverse = np.empty_like(stack)
     for number in np.ndindex(stack.shape[:-2]):
         # LAPACK reads by columns: the rows of L are the columns of the upper triangular Lᵀ
@@ -141,7 +141,10 @@ _thread_state = local()
 
 @cache
 def _find_libraries() -> Sequence[Any]:
-    """Return the BLAS libraries that numpy and scipy have loaded."""
+    """Return the BLAS libraries of numpy and scipy."""
+    import scipy.linalg  # noqa: F401 - loads its library; slow, and files are read without it
+    from threadpoolctl import ThreadpoolController
+
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
