@@ -64,10 +64,66 @@ def find_nearest_orthogonal(stack: Array, side: Array) -> tuple[Array, Array]:
         turn[..., 0, 0], turn[..., 0, 1] = cosine, sine
         turn[..., 1, 0], turn[..., 1, 1] = -side * sine, side * cosine
         return turn, total
+    if stack.shape[-1] == 3 and side.size >= _MIN_ITERATED:
+        turn = _iterate_to_orthogonal(stack, side)
+    else:
+        turn = _turn_by_svd(stack, side)
+    return turn, np.asarray(np.einsum("...ij,...ij->...", turn, stack))
+
+
+def _turn_by_svd(stack: Array, side: Array) -> Array:
+    """Find the nearest orthogonal matrices of the sides (…) from singular vectors."""
     left, _, right = np.linalg.svd(stack)
     left[..., -1] *= (np.linalg.det(left @ right) * side)[..., np.newaxis]
-    turn = left @ right
-    return turn, np.asarray(np.einsum("...ij,...ij->...", turn, stack))
+    return np.asarray(left @ right)
+
+
+def _iterate_to_orthogonal(stack: Array, side: Array) -> Array:
+    """Find the nearest orthogonal matrices of many M (…, 3, 3), some times faster than by an SVD.
+
+    Newton's iteration X ← (γX + X⁻ᵀ/γ) / 2 from M ends at its polar factor, whose determinant has
+    the sign of det M. The matrices whose side is the other one, or that are nearly singular, go
+    through the SVD.
+    """
+    matrices, sides = stack.reshape(-1, 9), side.ravel()
+    turns = np.empty((len(sides), 3, 3))
+    for start in range(0, len(sides), _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        x = np.ascontiguousarray(matrices[chunk].T)
+        change = np.full_like(x, np.inf)
+        with np.errstate(all="ignore"):
+            x /= np.sqrt(np.einsum("jn,jn->n", x, x) / 3.0)
+            inverse, det = _invert_transposed(x)
+            by_svd = ~(det * sides[chunk] > 1e-6)
+            for _ in range(_MAX_NEWTON):
+                if np.abs(change).max() > 0.1:  # γ = 1 would do from there on
+                    scale = np.einsum("jn,jn->n", inverse, inverse)
+                    gamma = np.sqrt(np.sqrt(scale / np.einsum("jn,jn->n", x, x)))
+                    change = (0.5 * gamma - 1.0) * x + (0.5 / gamma) * inverse
+                else:
+                    change = 0.5 * (inverse - x)
+                x = x + change
+                if (by_svd | (np.abs(change).max(axis=0) < 1e-8)).all():
+                    break  # the next change would be the square of this one
+                inverse, _ = _invert_transposed(x)
+        turns[chunk] = x.T.reshape(-1, 3, 3)
+        by_svd |= ~(np.abs(change).max(axis=0) < 1e-8)
+        if by_svd.any():
+            numbers = start + np.flatnonzero(by_svd)
+            turns[numbers] = _turn_by_svd(matrices[numbers].reshape(-1, 3, 3), sides[numbers])
+    return turns.reshape(stack.shape)
+
+
+def _invert_transposed(x: Array) -> tuple[Array, Array]:
+    """Compute X⁻ᵀ (9, n) and det X (n,) of 3 × 3 matrices X (9, n), each entry a row."""
+    a, b, c, d, e, f, g, h, i = x
+    inverse = np.empty_like(x)
+    inverse[0], inverse[1], inverse[2] = e * i - f * h, f * g - d * i, d * h - e * g
+    inverse[3], inverse[4], inverse[5] = c * h - b * i, a * i - c * g, b * g - a * h
+    inverse[6], inverse[7], inverse[8] = b * f - c * e, c * d - a * f, a * e - b * d
+    det = a * inverse[0] + b * inverse[1] + c * inverse[2]
+    inverse /= det
+    return inverse, det
 
 
 def compare_sides(stack: Array) -> tuple[Array, Array]:
@@ -90,6 +146,9 @@ SIMILARITY = Motions(scaling=True)
 ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
 
+_MIN_ITERATED = 150  # matrices from which on Newton's iteration is faster than so many SVDs
+_CHUNK = 512  # matrices whose iteration stays in the cache
+_MAX_NEWTON = 12  # rounds; matrices of condition 1e6 take seven
 MIN_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
 
 

@@ -11,6 +11,7 @@ from defgpa.procrustes import (
     RIGID,
     SIMILARITY,
     Motions,
+    find_nearest_orthogonal,
     fit_motions,
     fit_orthogonal,
     fit_pairwise_motions,
@@ -219,3 +220,20 @@ def test_nothing_shared_gives_the_identity():
 def test_shapes_of_different_size_are_an_error():
     with pytest.raises(ShapeError, match=r"got \(3, 2\) and \(4, 2\)"):
         fit_rigid(np.zeros((3, 2)), np.zeros((4, 2)))
+
+
+def test_many_nearest_rotations_are_those_of_the_singular_vectors() -> None:
+    rng = np.random.default_rng(0)
+    stack = np.diag([3.0, 2.0, 0.5]) + 0.3 * rng.normal(size=(2000, 3, 3))
+    stack[0], stack[1] = 0.0, np.diag([1.0, 1e-9, 0.0])
+    stack[2], stack[3] = 1e-150 * np.eye(3), np.diag([1.0, 1.0, -1.0])
+    side = np.where(rng.random(2000) < 0.9, 1.0, -1.0)
+    turns, totals = find_nearest_orthogonal(stack.reshape(40, 50, 3, 3), side.reshape(40, 50))
+    for turn, total, matrix, sign in zip(
+        turns.reshape(-1, 3, 3), totals.ravel(), stack, side, strict=True
+    ):
+        left, values, right = np.linalg.svd(matrix)
+        last = sign * np.sign(np.linalg.det(left @ right))
+        np.testing.assert_allclose(turn @ turn.T, np.eye(3), **EXACT)
+        assert np.isclose(np.linalg.det(turn), sign)
+        np.testing.assert_allclose(total, values[:2].sum() + last * values[2], **EXACT)
