@@ -63,6 +63,8 @@ class ProcrustesAnova:
         Which coordinates were analysed, and how many landmarks were completed.
     ss_type : int
         The type of the sums of squares.
+    gls : str
+        How generalised least squares centre the shapes, see `procrustes_anova`.
     """
 
     formula: str
@@ -73,6 +75,7 @@ class ProcrustesAnova:
     permutations: Permutations
     provenance: Provenance
     ss_type: int = 1
+    gls: str = "exact"
 
     def __str__(self) -> str:
         count, kind = self.permutations.count, "I" * self.ss_type
@@ -80,7 +83,8 @@ class ProcrustesAnova:
         how = f"{count} permutations of the residuals of reduced models, seed"
         lines = [head, str(self.provenance), f"{how} {self.permutations.seed}", *self.design.notes]
         if self.design.whitening is not None:
-            lines.append("Generalised least squares, with the covariance of the specimens")
+            how = ", centred as RRPP 2.1 does" if self.gls == "rrpp" else ""
+            lines.append(f"Generalised least squares, with the covariance of the specimens{how}")
         return "\n".join([*lines, "", str(self.table)])
 
     __repr__ = __str__
@@ -181,6 +185,7 @@ def procrustes_anova(
     covariance: Array | None = None,
     tree: TreeLike | None = None,
     prune: bool = False,
+    gls: str = "exact",
     space: str = "superimposed",
     superimpose: bool = True,
     n_imputations: int = 0,
@@ -216,6 +221,9 @@ def procrustes_anova(
         is that of Brownian motion along it (PGLS, geomorph's ``procD.pgls``).
     prune : bool
         Whether tips without a specimen, and specimens without a tip, are left out.
+    gls : {"exact", "rrpp"}
+        With a tree or covariance: generalised least squares as textbooks define them; or the
+        figures of RRPP 2.1 and geomorph 4.1, see Notes.
     space : {"superimposed", "back_projected"}
         The specimens in their classical tangent space, whatever warps an alignment has; or its
         reference projected back into each, which holds only what the warps follow.
@@ -232,6 +240,14 @@ def procrustes_anova(
     -------
     ProcrustesAnova
         Prints as a table; ``to_pandas``, ``predict``, ``pairwise``.
+
+    Notes
+    -----
+    Where there are more coordinates than specimens, RRPP 2.1.2 replaces the whitened shapes L⁻¹Y,
+    C = LLᵀ, by their principal components, and so subtracts their ordinary mean. The whitened
+    intercept L⁻¹1 is not constant and cannot restore it, so sums of squares become larger, and
+    depend on the order of the species. ``gls="rrpp"`` repeats this, to compare with published
+    tables.
 
     Examples
     --------
@@ -254,7 +270,7 @@ def procrustes_anova(
         covariance = phylogeny.covariance
         columns = _select_rows(columns, [names.index(tip) for tip in phylogeny.tips], len(names))
     n = sample.shapes.n_shapes
-    model = design(formula, columns, n, whitening=_whiten(covariance, n))
+    model = design(formula, columns, n, whitening=_find_whitening(covariance, n, gls))
     if ss_type not in (1, 2, 3):
         raise DefgpaError(f"'ss_type' is 1, 2 or 3, the type of sums of squares; got {ss_type!r}.")
     rank = model.basis.shape[1]
@@ -270,13 +286,14 @@ def procrustes_anova(
     with choose_threads(sample.tangents.size * rank * n_permutations // 100):
         ratios = pool_ratios(
             [
-                permuted_ratios(model.whiten(x.reshape(n, -1)), terms, against, permutations)
+                permuted_ratios(_whiten(model, x.reshape(n, -1), gls), terms, against, permutations)
                 for x in draws
             ]
         )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
-        formula, table, sample.tangents, model, ratios, permutations, sample.provenance, ss_type
+        *(formula, table, sample.tangents, model, ratios, permutations, sample.provenance),
+        *(ss_type, gls),
     )
 
 
@@ -288,9 +305,24 @@ def _select_rows(columns: Mapping[str, Any], rows: Sequence[int], n: int) -> dic
     }
 
 
-def _whiten(covariance: Array | None, n: int) -> Array | None:
-    """Return W with WᵀW = C⁻¹, symmetric, for the covariance C (n, n) of the specimens."""
+def _whiten(model: Design, Y: Array, gls: str) -> Array:
+    """Make the rows of Y (n, p) independent; centred as RRPP does where that is asked for."""
+    whitened = model.whiten(Y)
+    if gls == "rrpp" and Y.shape[1] > len(Y) - 1:
+        return np.asarray(whitened - whitened.mean(axis=0))
+    return whitened
+
+
+def _find_whitening(covariance: Array | None, n: int, gls: str) -> Array | None:
+    """Return W with WᵀW = C⁻¹ for the covariance C (n, n) of the specimens.
+
+    It is symmetric, so that the order of the specimens does not matter; RRPP's is triangular.
+    """
+    if gls not in ("exact", "rrpp"):
+        raise DefgpaError(f"'gls' is 'exact' or 'rrpp'; got {gls!r}.")
     if covariance is None:
+        if gls == "rrpp":
+            raise DefgpaError("gls='rrpp' needs a 'tree' or a 'covariance' of the shapes.")
         return None
     C = np.asarray(covariance, dtype=np.float64)
     if C.shape != (n, n) or not np.allclose(C, C.T):
@@ -301,6 +333,8 @@ def _whiten(covariance: Array | None, n: int) -> Array | None:
             "The covariance of the shapes is singular: two of them are the same to it. Leave one "
             "out, or take the mean of both."
         )
+    if gls == "rrpp":
+        return np.linalg.inv(np.linalg.cholesky(C))
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
 

@@ -117,7 +117,14 @@ class ModelTerms:
 
     @cached_property
     def _columns(self) -> Array:
-        return self.full if self._is_sequential else np.hstack([*self.bases, self.full])
+        """The columns that rows are projected onto: those of the terms first, then the others.
+
+        An intercept that is not constant is among them, since it explains some of permuted rows.
+        """
+        columns = [self.full] if self._is_sequential else [*self.bases, self.full]
+        if np.ptp(self.intercept) > _TIES:
+            columns.append(self.intercept)
+        return np.hstack(columns)
 
     def center(self, Y: Array) -> Array:
         """Remove the intercept from Y (n, p)."""
@@ -138,14 +145,14 @@ class ModelTerms:
         sums : array (b, t)
             ‖B_jᵀE‖² of every term.
         explained : array (b,)
-            That of the full model.
+            That of the full model, its intercept included.
         """
         projected = self._columns[orders].transpose(0, 2, 1) @ E
         squares = np.einsum("bkp,bkp->bk", projected, projected)
         ends = np.cumsum([0, *self.df])
         parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
         sums = np.stack(parts, axis=1) if parts else np.empty((len(orders), 0))
-        explained = sums if self._is_sequential else squares[:, ends[-1] :]
+        explained = squares if self._is_sequential else squares[:, ends[-1] :]
         return sums, np.asarray(explained.sum(axis=1))
 
 
