@@ -9,6 +9,7 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, Shapes, ThinPlateSpline
+from defgpa.completion import methods
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 from defgpa.completion.holdouts import (
     Holdout,
@@ -322,6 +323,23 @@ def test_weights_fall_with_the_squared_distance_over_the_median():
     np.testing.assert_allclose(
         deviations, np.sqrt(weights)[:, None, None] * (specimens - mean), **EXACT
     )
+
+
+def test_of_many_specimens_the_fullest_make_the_statistics(monkeypatch):
+    """Garbage in the specimens with more gaps than others does not change an estimate."""
+    monkeypatch.setattr(methods, "MAX_SPECIMENS", 20)
+    points = smooth_family(seed=33, n=30, m=8)
+    points[20:, :2] = np.nan
+    points[:20, 0] = np.where(np.arange(20)[:, None] < 2, np.nan, points[:20, 0])
+    garbage = np.array(points)
+    garbage[20:, 2:] = garbage[20:, 2:][:, ::-1]
+    holdouts = [Holdout(k, np.arange(8) == 0) for k in range(2, 9)]
+    first = np.where(np.isnan(points), 0.1, points)
+    estimates = [
+        methods.estimate_by_statistics(np.where(np.isnan(p), first, p), p, holdouts)(0, points[0])
+        for p in (points, garbage)
+    ]
+    np.testing.assert_array_equal(estimates[0].points, estimates[1].points)
 
 
 # The holdouts

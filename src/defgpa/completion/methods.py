@@ -33,6 +33,7 @@ from defgpa.tangent_space import (
 from defgpa.warps import fit_interpolating_spline
 
 MIN_OTHERS = 3  # specimens besides one that statistics can be made of
+MAX_SPECIMENS = 500  # that statistics are made of, unless shapes have more coordinates
 
 Method = Callable[[int, Array], Estimate]
 
@@ -72,11 +73,16 @@ def _choose_informative_specimens(points: Array) -> Index:
     """Choose specimens with most of their landmarks; all of them where such are few.
 
     What is filled into a broken one is made of the others: it adds no information, and would leak
-    to a holdout what was hidden from it.
+    to a holdout what was hidden from it. Of very many the fullest are chosen, so that the cost
+    grows linearly with the number of specimens.
     """
-    informative = np.flatnonzero((~np.isnan(points[..., 0])).mean(axis=1) > 0.5)
-    enough = len(informative) > max(MIN_OTHERS, len(points) // 4)
-    return informative if enough else np.arange(len(points))
+    n, m, d = points.shape
+    visible = (~np.isnan(points[..., 0])).mean(axis=1)
+    informative = np.flatnonzero(visible > 0.5)
+    if len(informative) <= max(MIN_OTHERS, n // 4):
+        return np.arange(n)
+    fullest = np.argsort(-visible[informative], kind="stable")[: max(MAX_SPECIMENS, m * d)]
+    return np.sort(informative[fullest])
 
 
 def estimate_by_warp(alignment: Alignment, points: Array, holdouts: Sequence[Holdout]) -> Method:
