@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, DefgpaWarning, EuclideanGPA, ShapeError, Shapes
+from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, Shapes
 from defgpa.diagnostics.findings import Problem
 from defgpa.statistics import outliers
 from support import shared_points, smooth_family
@@ -55,6 +55,31 @@ def test_the_example_of_geomorph_has_its_two_outliers_and_numbers(method):
     np.testing.assert_allclose(found.distances[[1, 25]], [0.49987, 0.51433], atol=6e-6)
     np.testing.assert_allclose(found.fences, 0.11017, atol=6e-6)
     assert found.ranked[:2].tolist() == [25, 1]
+
+
+def test_power_limit_is_that_of_boxplots_of_transformed_distances():
+    found = outliers(aligned(shared_points("plethodon2d")), limit="power")
+    ranked = np.sort(found.distances)[::-1]
+    exponents = np.linspace(-2, 2, 4001)
+    smaller = ranked[1:] / np.exp(np.log(ranked[1:]).mean())
+    likelihoods = [-np.log(np.var((smaller**e - 1) / e)) if e else -np.inf for e in exponents]
+    exponent = exponents[np.argmax(likelihoods)]
+    low, high = np.quantile((ranked**exponent - 1) / exponent, [0.25, 0.75])
+    limit = (exponent * (high + 1.5 * (high - low)) + 1) ** (1 / exponent)
+    np.testing.assert_allclose(found.fences, limit, rtol=1e-3)
+    assert not np.allclose(found.fences, 0.1115, rtol=1e-3)
+    assert np.flatnonzero(found.flagged).tolist() == [13]
+    assert "transformed distances" in str(found)
+
+
+def test_power_limit_flags_the_two_of_geomorphs_example():
+    found = outliers(odd(spoiled_plethodon(), *EXCHANGED), limit="power")
+    assert np.flatnonzero(found.flagged).tolist() == [1, 25]
+
+
+def test_unknown_limit_is_refused():
+    with pytest.raises(DefgpaError, match="'quartiles' or 'power'"):
+        outliers(shared_points("plethodon2d"), limit="three sigma")
 
 
 def test_the_landmarks_that_were_spoiled_are_the_ones_named():

@@ -1,22 +1,25 @@
 """The odd ones, ranked: specimens far from the mean, landmarks far from where others put them.
 
 A specimen is flagged, as in geomorph, where its distance ‖x_i − mean‖ in the tangent space is
-above Q3 + 1.5 (Q3 − Q1), within its group. A landmark of a specimen is compared with its
-prediction from all other landmarks of the specimen and all other specimens.
+above Q3 + 1.5 (Q3 − Q1), within its group; or, as in geomorph 4.1, above what that is after a power
+transformation that makes the distances most nearly normal. A landmark of a specimen is compared
+with its prediction from all other landmarks of the specimen and all other specimens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import boxcox, inv_boxcox
 
 from defgpa._arrays import Array, Index, Mask, freeze
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
-from defgpa.errors import ShapeError
+from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import Shapes
+from defgpa.statistics.permutation import fit_box_cox
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
@@ -38,7 +41,7 @@ class Outliers:
     distances : array (n,)
         Procrustes distance from the mean shape of the group, in its tangent space.
     fences : array (n,)
-        Q3 + 1.5 IQR of the distances in the group of each.
+        Q3 + 1.5 IQR of the distances in the group of each, transformed or not.
     flagged : array (n,) of bool
         Beyond the fence.
     landmark_distances : array (n, m)
@@ -49,6 +52,8 @@ class Outliers:
         Beyond Q3 + 3 IQR of all scores.
     provenance : Provenance
         Which coordinates were analysed, and how many landmarks were completed.
+    limit : str
+        How the fences were found, see `outliers`.
     """
 
     names: tuple[str, ...]
@@ -61,12 +66,14 @@ class Outliers:
     landmark_scores: Array
     landmark_flagged: Mask
     provenance: Provenance
+    limit: str = "quartiles"
 
     def __str__(self) -> str:
         n_odd, n_landmarks = int(self.flagged.sum()), int(self.landmark_flagged.sum())
+        of_what = "transformed distances" if self.limit == "power" else "distances"
         head = (
             f"{n_odd} of {len(self.names)} specimens beyond the fence (Q3 + 1.5 IQR of the "
-            f"distances), {n_landmarks} landmarks far from their prediction"
+            f"{of_what}), {n_landmarks} landmarks far from their prediction"
         )
         rows = [
             (row["name"], figure(row["distance"]), figure(row["fence"]), row["worst_landmark"])
@@ -128,6 +135,7 @@ def outliers(
     x: Analysed,
     groups: Sequence[Any] | None = None,
     *,
+    limit: str = "quartiles",
     space: str = "superimposed",
     superimpose: bool = True,
 ) -> Outliers:
@@ -139,6 +147,10 @@ def outliers(
         The specimens. Missing landmarks are completed.
     groups : sequence of n, optional
         Specimens are compared with the mean of their own group.
+    limit : {"quartiles", "power"}
+        Specimens are flagged beyond Q3 + 1.5 IQR of the distances; or beyond the distance that this
+        is after a Box–Cox transformation, with the exponent in [−2, 2] that is most likely for all
+        but the largest distance (``plotOutliers`` of geomorph up to 4.0, and of geomorph 4.1).
     space, superimpose
         As in `procrustes_anova`.
 
@@ -153,6 +165,8 @@ def outliers(
     >>> [odd.names[i] for i in np.flatnonzero(odd.flagged)]
     ['shape_8']
     """
+    if limit not in _LIMITS:
+        raise DefgpaError(f"'limit' is 'quartiles' or 'power'; got {limit!r}.")
     sample = build_sample(x, space=space, superimpose=superimpose)
     shapes = sample.shapes
     labels = _label_groups(groups, shapes)
@@ -162,7 +176,7 @@ def outliers(
         if members.sum() > 1:
             tangents = sample.compute_tangents(shapes.points, members)
             distances[members] = np.linalg.norm(tangents - tangents.mean(axis=0), axis=(1, 2))
-        fences[members] = _fence(distances[members], 1.5)
+        fences[members] = _LIMITS[limit](distances[members], 1.5)
     visible = np.ones(shapes.visible.shape, dtype=bool)
     if sample.completion is not None:
         visible = ~sample.completion.estimated
@@ -179,6 +193,7 @@ def outliers(
         freeze(scores),
         freeze(np.nan_to_num(scores) > _fence(scores[visible], _FAR_OUT)),
         sample.provenance,
+        limit,
     )
 
 
@@ -196,6 +211,18 @@ def _label_groups(groups: Sequence[Any] | None, shapes: Shapes) -> tuple[Any, ..
 def _fence(values: Array, ranges: float) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     return float(high + ranges * (high - low))
+
+
+def _power_fence(values: Array, ranges: float) -> float:
+    """Return the value whose Box–Cox transform is the fence of the transformed ones."""
+    smaller = np.delete(values, np.argmax(values))
+    exponent = fit_box_cox(smaller, 2.0) if len(smaller) > 1 and smaller.min() > 0 else None
+    if exponent is None:
+        return _fence(values, ranges)
+    return float(inv_boxcox(_fence(boxcox(values, exponent), ranges), exponent))
+
+
+_LIMITS: dict[str, Callable[[Array, float], float]] = {"quartiles": _fence, "power": _power_fence}
 
 
 def _from_predictions(whole: Array, visible: Mask) -> Array:

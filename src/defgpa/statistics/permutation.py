@@ -397,17 +397,26 @@ def transform_to_normal(observed: float, permuted: Array) -> Array | None:
         return None
     if values.min() <= 0:
         values = values - values.min() + 1e-4 * np.ptp(values)
+    exponent = fit_box_cox(values[:-1])
+    if exponent is None:
+        return None
     logs = np.log(values)
     mean = float(logs[:-1].mean())
-    logs -= mean  # about 0: powers neither over- nor underflow
+    return np.asarray(np.exp(exponent * mean) * _box_cox(logs - mean, exponent))
+
+
+def fit_box_cox(values: Array, max_exponent: float = 5.0) -> float | None:
+    """Estimate the exponent λ under which positive values are most nearly normal; None if equal."""
+    logs = np.log(values)
+    if np.ptp(logs) <= _TIES:
+        return None
+    logs -= logs.mean()  # about 0: powers neither over- nor underflow
 
     def minus_log_likelihood(exponent: float) -> float:
-        return 0.5 * float(np.log(_box_cox(logs[:-1], exponent).var()))
+        return 0.5 * float(np.log(_box_cox(logs, exponent).var()))
 
-    if np.ptp(logs[:-1]) <= _TIES:  # all permuted values are the same
-        return None
-    exponent = float(minimize_scalar(minus_log_likelihood, bounds=(-5, 5), method="bounded").x)
-    return np.asarray(np.exp(exponent * mean) * _box_cox(logs, exponent))
+    bounds = (-max_exponent, max_exponent)
+    return float(minimize_scalar(minus_log_likelihood, bounds=bounds, method="bounded").x)
 
 
 def _box_cox(logs: Array, exponent: float) -> Array:
