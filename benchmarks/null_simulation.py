@@ -58,11 +58,11 @@ def halves() -> list[str]:
     return ["a"] * (N_SPECIMENS // 2) + ["b"] * (N_SPECIMENS - N_SPECIMENS // 2)
 
 
-def first_scores(sample: Sample) -> Array:
-    """Return the scores (n,) of the specimens on the first principal component."""
-    deviations = (sample.tangents - sample.tangents.mean(axis=0)).reshape(N_SPECIMENS, -1)
-    U, lengths, _ = np.linalg.svd(deviations, full_matrices=False)
-    return np.asarray(U[:, 0] * lengths[0])
+def add_change(sample: Sample, amounts: Array) -> Sample:
+    """Return the sample with a change of shape in one direction, by these amounts (n,)."""
+    direction = np.cos(1.7 * np.arange(2 * N_LANDMARKS)).reshape(N_LANDMARKS, 2)
+    changed = sample.tangents + 0.05 * amounts[:, None, None] * direction
+    return build_sample(sample.shapes.with_points(changed), superimpose=False)
 
 
 def list_tests(n_imputations: int) -> dict[str, Test]:
@@ -95,19 +95,18 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
 
     def slopes(sample: Sample, seed: int) -> float:
         # both groups change with size in the same way; without any change angles are undefined
-        scores = first_scores(sample)
-        sizes = np.exp(0.2 * scores / scores.std())
-        found = statistics.group_allometry(sample, halves(), sizes, seed=seed, **chance)
+        logs = np.random.default_rng([9, seed]).normal(scale=0.3, size=N_SPECIMENS)
+        found = statistics.group_allometry(
+            add_change(sample, logs), halves(), np.exp(logs), seed=seed, **chance
+        )
         return float(found.angle_p[0, 1])
 
     def trajectory(sample: Sample, seed: int) -> float:
         # both groups change from stage to stage in the same way
-        ranks = first_scores(sample).reshape(2, -1).argsort(axis=1).argsort(axis=1).ravel()
-        stages = [str(rank * 6 // N_SPECIMENS) for rank in ranks]
-        order = np.argsort(ranks, kind="stable")
-        sample = sample.take(order)
-        groups, stages = ([values[k] for k in order] for values in (halves(), stages))
-        found = statistics.trajectories(sample, groups, stages, seed=seed, **chance)
+        stages = np.arange(N_SPECIMENS) % 3
+        found = statistics.trajectories(
+            add_change(sample, 0.5 * stages), halves(), stages, seed=seed, **chance
+        )
         return float(found.angle_p[0, 1])
 
     def group_distance(sample: Sample, seed: int) -> float:

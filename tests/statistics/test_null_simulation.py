@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from defgpa.statistics import build_sample, trajectories
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "null_simulation.py"
 
 
@@ -47,3 +49,19 @@ def test_a_real_effect_is_found_in_the_simulated_sets(simulation):
     points[: simulation.N_SPECIMENS // 2, ::2] *= 1.5
     sample = simulation.build_sample(points)
     assert simulation.list_tests(0)["anova"](sample, 0) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("chance", "lower", "upper"), [("rotations", 0.38, 0.62), ("residuals", 0, 0.35)]
+)
+def test_angles_of_parallel_trajectories_are_uniform_by_rotations_only(chance, lower, upper):
+    """Permuted residuals vary less than errors, so that angles look too large among them."""
+    groups, stages = np.repeat([0, 1], 12), np.tile(np.repeat([0, 1, 2], 4), 2)
+    rng = np.random.default_rng(5)
+    mean, change = rng.normal(size=(2, 10, 2)) * [[[1.0]], [[0.1]]]
+    p = []
+    for seed in range(40):
+        noise = 0.05 * np.random.default_rng([6, seed]).normal(size=(24, 10, 2))
+        sample = build_sample(mean + stages[:, None, None] * change + noise, superimpose=False)
+        p.append(trajectories(sample, groups, stages, 39, seed, chance=chance).angle_p[0, 1])
+    assert lower < np.mean(p) < upper

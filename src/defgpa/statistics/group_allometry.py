@@ -21,7 +21,7 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compressed, reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
 from defgpa.tables import figure, lined_up
@@ -137,6 +137,7 @@ def group_allometry(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    chance: str = "rotations",
     space: str = "superimposed",
     superimpose: bool = True,
     progress: Progress | None = None,
@@ -151,6 +152,9 @@ def group_allometry(
         At least two groups of three specimens of different sizes.
     sizes : array (n,), optional
         Positive; centroid sizes by default.
+    chance : {"rotations", "residuals"}
+        How P of lengths and angles is found: residuals of the model of one common slope are rotated
+        at random, or permuted, as geomorph does. P of permuted residuals is too small for angles.
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
     """
@@ -183,7 +187,7 @@ def group_allometry(
     slopes = (extract @ Y).reshape(len(names), *anova.tangents.shape[1:])
     within = logs - np.bincount(codes, logs)[codes] / np.bincount(codes)[codes]
     pooled = (within @ Y / (within @ within)).reshape(anova.tangents.shape[1:])
-    length_p, angles, angle_p = _compare_slopes(Y, logs, codes, extract, permutations)
+    length_p, angles, angle_p = _compare_slopes(Y, logs, codes, extract, permutations, chance)
     return GroupAllometry(
         anova,
         sample.shapes,
@@ -212,34 +216,28 @@ def _slope_rows(logs: Array, codes: Index) -> Array:
 
 
 def _compare_slopes(
-    Y: Array, logs: Array, codes: Index, extract: Array, permutations: Permutations
+    Y: Array, logs: Array, codes: Index, extract: Array, permutations: Permutations, chance: str
 ) -> tuple[Array, Array, Array]:
     """Return P of length differences, angles in degrees, and P of angles, each (g, g)."""
     n, g = len(codes), len(extract)
     intercept = np.full((n, 1), n**-0.5)
     bases = orthonormal_bases(intercept, [logs[:, None], np.eye(g)[codes]])
     Q = np.hstack([intercept, *bases])
-    Y = compressed(Y - Y.mean(axis=0))
-    expected = Q @ (Q.T @ Y)
-    residuals, constant = Y - expected, extract @ expected
     first, second = np.triu_indices(g, 1)
 
-    def measure(orders: Index) -> Array:
-        slopes = extract[:, orders].transpose(1, 0, 2) @ residuals + constant
+    def measure(slopes: Array) -> Array:
         lengths = np.linalg.norm(slopes, axis=2)
         differences = np.abs(lengths[:, first] - lengths[:, second])
         products = (slopes[:, first] * slopes[:, second]).sum(axis=2)
         cosines = products / (lengths[:, first] * lengths[:, second])
         return np.hstack([differences, np.arccos(np.clip(cosines, -1.0, 1.0))])
 
-    observed = measure(np.arange(n)[None])[0]
-    # with permuted rows of the extraction instead of the residuals: the inverse order, as likely
-    chance = permutations.each(n, g, measure)
-    p = (1.0 + reached(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
+    observed, values = compare_with_chance(Y, Q, extract, measure, permutations, chance)
+    p = (1.0 + reached(observed, values).sum(axis=0)) / (1.0 + permutations.count)
     k = len(first)
     squares = []
-    for values, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):
+    for pairs, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):
         square = np.full((g, g), diagonal)
-        square[first, second] = square[second, first] = values
+        square[first, second] = square[second, first] = pairs
         squares.append(square)
     return squares[0], squares[1], squares[2]

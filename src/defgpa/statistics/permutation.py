@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -21,6 +21,8 @@ from scipy.sparse import csr_array
 
 from defgpa._arrays import Array, Index, Mask, Progress, map_blocks
 from defgpa.errors import DefgpaError
+
+Drawn = TypeVar("Drawn", bound=np.ndarray)
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
 _TIES = 1e-10  # relative: a permutation that gives the same groups gives the same ratio
@@ -300,6 +302,62 @@ def _ratio(terms: Terms, j: int, against: int, sums: Array, explained: Array, E:
     return np.divide(own, over, out=np.full_like(own, np.nan), where=known)
 
 
+def compare_with_chance(
+    Y: Array,
+    reduced: Array,
+    extract: Array,
+    measure: Callable[[Array], Array],
+    permutations: Permutations,
+    chance: str = "rotations",
+) -> tuple[Array, Array]:
+    """Measure combinations of shapes as observed, and as chance alone would make them.
+
+    The part that the reduced model explains stays; what it leaves is rotated at random within the
+    space of residuals, or permuted. Permuted residuals vary less than errors, by the share of the
+    parameters, which makes angles too small; rotations are exact for normal errors (Langsrud 2005).
+
+    Parameters
+    ----------
+    Y : array (n, p)
+        Shapes.
+    reduced : array (n, q)
+        Orthonormal columns of the model of the null hypothesis, its intercept among them.
+    extract : array (r, n)
+        The combinations, such as means of groups.
+    measure : callable (b, r, p) -> (b, k)
+    permutations : Permutations
+    chance : {"rotations", "residuals"}
+
+    Returns
+    -------
+    observed : array (k,)
+    chance : array (n_permutations, k)
+    """
+    n = len(Y)
+    Y = compressed(Y - Y.mean(axis=0))
+    expected = reduced @ (reduced.T @ Y)
+    residuals, constant = Y - expected, extract @ expected
+    observed = measure((constant + extract @ residuals)[None])[0]
+    if chance == "residuals":
+
+        def permute(orders: Index) -> Array:
+            # the rows of the combinations in the inverse order, which is as likely
+            return measure(extract[:, orders].transpose(1, 0, 2) @ residuals + constant)
+
+        return observed, permutations.each(n, len(extract), permute)
+    if chance != "rotations":
+        raise DefgpaError(f"'chance' is 'rotations' or 'residuals'; got {chance!r}.")
+    space = np.linalg.qr(reduced, mode="complete")[0][:, reduced.shape[1] :]
+    left, lengths, _ = np.linalg.svd(extract @ space, full_matrices=False)
+    rank = int((lengths > _TIES * lengths.max()).sum())
+    mixing, errors = left[:, :rank] * lengths[:rank], space.T @ Y
+
+    def rotate(frames: Array) -> Array:
+        return measure(mixing @ (frames.transpose(0, 2, 1) @ errors) + constant)
+
+    return observed, permutations.each_rotation(len(errors), rank, rotate)
+
+
 def compressed(Y: Array) -> Array:
     """(n, at most n): other columns with the same products of rows, hence the same projections."""
     if Y.shape[1] <= len(Y):
@@ -331,23 +389,42 @@ class Permutations:
 
         A block has as many orders as keep ``held`` numbers, ``width`` for each row of each.
         """
-        most = max(1, held // max(n * max(width, 1), 1))
-        counts = [min(most, self.count - start) for start in range(0, self.count, most)]
-        seeds = np.random.SeedSequence(self.seed).spawn(len(counts))
-        parts = list(zip(counts, seeds, strict=True))
-        told, lock = [0], Lock()
 
-        def one(part: tuple[int, np.random.SeedSequence]) -> Array:
-            size, seed = part
-            orders = np.tile(np.arange(n), (size, 1))
-            result = work(np.random.default_rng(seed).permuted(orders, axis=1))
+        def draw(rng: np.random.Generator, count: int) -> Index:
+            return rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
+
+        return self._run_blocks(n * max(width, 1), draw, work, held)
+
+    def each_rotation(self, size: int, rank: int, work: Callable[[Array], Array]) -> Array:
+        """``work`` on blocks (b, size, rank) of the first columns of random orthogonal matrices."""
+
+        def draw(rng: np.random.Generator, count: int) -> Array:
+            return np.linalg.qr(rng.normal(size=(count, size, rank)))[0]
+
+        return self._run_blocks(4 * size * max(rank, 1), draw, work)
+
+    def _run_blocks(
+        self,
+        width: int,
+        draw: Callable[[np.random.Generator, int], Drawn],
+        work: Callable[[Drawn], Array],
+        held: int = 1 << 20,
+    ) -> Array:
+        max_block = max(1, held // max(width, 1))
+        counts = [min(max_block, self.count - start) for start in range(0, self.count, max_block)]
+        seeds = np.random.SeedSequence(self.seed).spawn(len(counts))
+        n_done, lock = [0], Lock()
+
+        def run(block: tuple[int, np.random.SeedSequence]) -> Array:
+            count, seed = block
+            result = work(draw(np.random.default_rng(seed), count))
             with lock:
-                told[0] += size
+                n_done[0] += count
                 if self.progress is not None:
-                    self.progress(told[0], self.count)
+                    self.progress(n_done[0], self.count)
             return result
 
-        return np.concatenate(map_blocks(one, parts))
+        return np.concatenate(map_blocks(run, list(zip(counts, seeds, strict=True))))
 
     def signs(self, k: int) -> Array:
         """(count, k): as many random rows of ±1, independent of the orders."""

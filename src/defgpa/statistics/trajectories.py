@@ -3,8 +3,8 @@
 A trajectory is the path of the mean shapes of a group through the stages. Two trajectories differ
 in length (magnitude), in direction (the angle between their first principal axes, oriented by time)
 and, with three stages or more, in form: the Procrustes distance between the paths at unit size.
-Chance permutes the residuals of the model without an interaction of group and stage (Collyer and
-Adams 2013; RRPP's ``trajectory.analysis``).
+Chance rotates or permutes the residuals of the model without an interaction of group and stage
+(Collyer and Adams 2013; RRPP's ``trajectory.analysis`` permutes).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from defgpa._arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compressed, reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
 from defgpa.tables import figure, lined_up
@@ -89,6 +89,7 @@ def trajectories(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    chance: str = "rotations",
     space: str = "superimposed",
     superimpose: bool = True,
     progress: Progress | None = None,
@@ -102,6 +103,9 @@ def trajectories(
     groups, stages : sequence of n labels
         Of every specimen; stages in the order of their first appearance, and every group has
         specimens at every stage.
+    chance : {"rotations", "residuals"}
+        How P is found: residuals of the model without an interaction are rotated at random, or
+        permuted, as RRPP does. P of permuted residuals is too small for angles.
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
     """
@@ -122,28 +126,22 @@ def trajectories(
     extract = np.zeros((len(counts), n))
     extract[cells, np.arange(n)] = 1.0 / counts[cells]
     means = (extract @ Y).reshape(len(names), len(steps), *sample.tangents.shape[1:])
-    compact = compressed(Y - Y.mean(axis=0))
     intercept = np.full((n, 1), n**-0.5)
     bases = orthonormal_bases(intercept, [np.eye(len(names))[codes], np.eye(len(steps))[times]])
-    Q = np.hstack([intercept, *bases])
-    expected = Q @ (Q.T @ compact)
-    residuals, constant = compact - expected, extract @ expected
     first, second = np.triu_indices(len(names), 1)
 
-    def measure(orders: Index) -> Array:
-        rows = []
-        for order in orders:
-            paths = extract[:, order] @ residuals + constant
-            rows.append(_compare_paths(paths.reshape(len(names), len(steps), -1), first, second))
-        return np.stack(rows)
+    def measure(paths: Array) -> Array:
+        shape = (len(names), len(steps), -1)
+        return np.stack([_compare_paths(path.reshape(shape), first, second) for path in paths])
 
-    observed = measure(np.arange(n)[None])[0]
-    chance = permutations.each(n, len(counts), measure)
-    p = (1.0 + reached(observed, chance).sum(axis=0)) / (1.0 + n_permutations)
+    observed, values = compare_with_chance(
+        Y, np.hstack([intercept, *bases]), extract, measure, permutations, chance
+    )
+    p = (1.0 + reached(observed, values).sum(axis=0)) / (1.0 + n_permutations)
     k = len(first)
-    values = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
+    pairs = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
     squares: list[Array] = []
-    for value, diagonal in zip(values, (np.nan, 0.0, np.nan, 0.0, np.nan), strict=True):
+    for value, diagonal in zip(pairs, (np.nan, 0.0, np.nan, 0.0, np.nan), strict=True):
         square = np.full((len(names),) * 2, diagonal)
         if len(steps) == 2 and len(squares) >= 3:
             square[:] = np.nan
