@@ -3,6 +3,8 @@
     python benchmarks/reading.py --megabytes 20
 
 Prints the ratios of time and of peak memory (of what Python allocates); the target of both is 3.
+Measured on two shared cores: at 20 MB TPS 1.97 and 2.35, table 1.48 and 2.38; at 200 MB TPS 1.90
+and 2.05, table 2.25 and 2.09.
 """
 
 from __future__ import annotations

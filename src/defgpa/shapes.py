@@ -156,7 +156,7 @@ class Shapes:
         """
         if weights is None:
             return None
-        values = np.array(_convert_numbers(weights, "weights"))
+        values = _convert_numbers(weights, "weights")
         if values.shape != points.shape[:2]:
             raise ShapeError(
                 f"'weights' must have one number per shape and landmark, {points.shape[:2]}; "
@@ -449,7 +449,7 @@ class Shapes:
         """Raise a ShapeError if a landmark is missing in some coordinates only, or infinite."""
         is_nan = np.isnan(self.points)
         is_missing = is_nan.all(axis=2)
-        if np.isfinite(self.points[~is_missing]).all():
+        if (np.isfinite(self.points).all(axis=2) | is_missing).all():
             return
         for is_bad, problem, remedy in (
             (
@@ -515,10 +515,10 @@ def _convert_points(points: Any) -> Array:
     if isinstance(points, (list, tuple)):
         points = _check_equal_sizes(points)
     if isinstance(points, np.ma.MaskedArray):
-        data = np.array(_convert_numbers(points.data, "points"))
+        data = _convert_numbers(points.data, "points")
         data[np.ma.getmaskarray(points)] = np.nan
     else:
-        data = np.array(_convert_numbers(points, "points"))
+        data = _convert_numbers(points, "points")
     if data.ndim != 3:
         raise ShapeError(
             "The points must be an array (shapes, landmarks, coordinates), or a list of arrays "
@@ -571,7 +571,7 @@ def _check_equal_sizes(shapes: Sequence[Any]) -> Any:
 
 
 def _convert_numbers(values: Any, word: str) -> Array:
-    """Return real float64 numbers, or raise a ShapeError that says what they are instead."""
+    """Return a copy as real float64 numbers; a ShapeError says what they are instead."""
     array = np.asarray(values)
     if array.dtype.kind == "c":
         raise ShapeError(f"The {word} must be real numbers; got complex ones.")

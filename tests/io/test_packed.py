@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import struct
+import time
 import tracemalloc
 import warnings
 import zipfile
@@ -238,7 +239,22 @@ def long_csv(path):
     path.write_text(f"shape,landmark,x,y\n{rows}\n")
 
 
+def gz_of_words(path):
+    path.write_bytes(gzip.compress(b"1 1000 2 0 DIM=2\n" + b"1 2\n" * 1000))
+
+
+def gz_of_specimens(path):
+    path.write_bytes(gzip.compress(b"LM=1\n1 2\n" * 300))
+
+
+def gz_of_annotations(path):
+    path.write_bytes(gzip.compress(b'{"annotations":[' + b'{"keypoints":[1,2,2]},' * 300 + b"{}]}"))
+
+
 BOMBS = {
+    "words.nts.gz": gz_of_words,
+    "specimens.tps.gz": gz_of_specimens,
+    "annotations.json.gz": gz_of_annotations,
     "a.mat": mat_bomb,
     "cells.mat": mat_of_empty_cells,
     "hdf.mat": hdf_bomb,
@@ -269,8 +285,10 @@ def read_shapes_of_known_modules():
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     long_csv(tmp_path / "a.csv")
-    with pytest.raises(FormatError, match=r"a set of 300 shapes .* takes more than 0\.2 MB"):
+    with pytest.raises(FormatError, match=r"a\.csv: its text takes more than 0\.2 MB"):
         read_shapes(tmp_path / "a.csv", max_memory=SMALL)
+    with pytest.raises(FormatError, match=r"a set of 300 shapes .* takes more than 0\.6 MB"):
+        read_shapes(tmp_path / "a.csv", max_memory=3 * SMALL)
     monkeypatch.setenv("DEFGPA_MAX_BYTES", "1.5e6")
     with warned_of("300 of 301 landmarks are seen in 1 of 300 shapes"):
         assert read_shapes(tmp_path / "a.csv").n_landmarks == 301
@@ -279,6 +297,18 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
         FormatError, match=r"DEFGPA_MAX_BYTES must be a number of bytes\. Got 'much'"
     ):
         read_shapes(tmp_path / "a.csv")
+
+
+def test_a_label_that_all_points_share_takes_no_longer_than_others(tmp_path):
+    """Counting each among all took a minute for a file of 17 kB."""
+    points = '{"label":"a","position":[1,2,3]},' * 100_000
+    (tmp_path / "a.mrk.json").write_text(
+        f'{{"markups":[{{"type":"Fiducial","controlPoints":[{points[:-1]}]}}]}}'
+    )
+    start = time.process_time()
+    with pytest.raises(FormatError, match="two landmarks with the label 'a'"):
+        read_shapes(tmp_path / "a.mrk.json")
+    assert time.process_time() - start < 10
 
 
 def test_the_limit_is_64_megabytes_or_100_times_the_file_unless_set(monkeypatch):

@@ -381,3 +381,19 @@ def test_what_counts_as_counting(tps, ids, names):
     )
     assert tps(text).names == tuple(names)
     assert tps(text, names="image").names == tuple("pqrs")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_a_file_is_the_same_however_it_is_cut_into_blocks(tmp_path, monkeypatch, encoding, newline):
+    rows = newline.join(f"{k} {k / 7!r}" for k in range(2000))
+    text = f"LM=2000\n{rows}\nID=Käfer\nCOMMENT=a=b\nSCALE=1\nLM=2000\n{rows}\nSCALE=2\n\x1a"
+    path = tmp_path / "a.tps"
+    path.write_bytes(text.replace("\n", newline).encode(encoding))
+    whole = read_shapes(path)
+    monkeypatch.setattr("defgpa.io.text.lines._BLOCK", 100)
+    in_blocks = read_shapes(path)
+    assert whole == in_blocks
+    assert whole.names == ("Käfer", "a_2")
+    assert whole.metadata["comments"] == ("a=b", None)
+    np.testing.assert_array_equal(2 * whole.points[0], whole.points[1])

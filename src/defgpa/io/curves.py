@@ -63,8 +63,9 @@ def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
     if specimen.curves or not labels or specimen.faces is not None:
         return specimen
     members: dict[tuple[str, str], list[int]] = {}
+    times = Counter(labels) if name is _OTHER_NAME else Counter[str]()
     for k, label in enumerate(labels):
-        match = name.fullmatch(label) or _match_repeated_name(label, labels, name)
+        match = name.fullmatch(label) or (times[label] >= 3 and _SHORT_NAME.fullmatch(label))
         if match:
             members.setdefault((match[1].lower(), match[2]), []).append(k)
     curves = [
@@ -89,14 +90,6 @@ def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
         curves=tuple(names[n_landmarks:]),
         weights=None if specimen.weights is None else specimen.weights[order],
     )
-
-
-def _match_repeated_name(
-    label: str, labels: Sequence[str], name: re.Pattern[str]
-) -> re.Match[str] | None:
-    if name is not _OTHER_NAME or labels.count(label) < 3:
-        return None
-    return _SHORT_NAME.fullmatch(label)
 
 
 def _is_numbered(labels: Sequence[str], name: re.Pattern[str]) -> bool:

@@ -1,8 +1,9 @@
 """Reading a file is bounded in memory: a few bytes can claim, or pack, more than a machine has.
 
 A file may take 100 times its own size, but at least 64 MB; ``max_memory`` of ``read_shapes`` and
-the environment variable ``DEFGPA_MAX_BYTES`` set another limit. Text counts ten times, as it takes
-that while it is parsed; landmarks pack to a third, their text to a tenth at best.
+the environment variable ``DEFGPA_MAX_BYTES`` set another limit. What is counted is what parsing
+takes: the bytes of the text, its words and its specimens, as the constants below say. A file that
+is not packed stays below the limit whatever it holds; landmarks pack to a third of their text.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from defgpa.errors import FormatError
 
 VARIABLE = "DEFGPA_MAX_BYTES"
 TEXT_COST = 10  # bytes of memory that a byte of text takes while it is parsed
+WORD_COST = 100  # bytes that a word takes besides, as a Python string in a list
+SPECIMEN_COST = 800  # bytes that a specimen takes, its points apart
+FILE_COST = 12_000  # bytes that a file of an archive takes: a block of the disk, and its reading
 GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 _MULTIPLE = 100  # of the size of a file
@@ -75,12 +79,21 @@ class Budget:
             )
         self.left -= n_bytes
 
+    def spend_on_specimens(self, n_specimens: int) -> None:
+        """Take what so many specimens need, or refuse the file."""
+        self.spend(SPECIMEN_COST * n_specimens, "the number of its specimens")
+
     def unpack_to(self, path: Path, read: Callable[[int], bytes], what: str) -> None:
         """Unpack into a file, some bytes at a time."""
         with path.open("wb") as file:
             while block := read(2**16):
                 self.spend(TEXT_COST * len(block), what)
                 file.write(block)
+
+
+def count_words(text: str) -> int:
+    """Return an upper bound of the number of words, or cells of a table, in a text."""
+    return 1 + sum(map(text.count, " \t\n,;"))
 
 
 def decompress(packed: bytes, max_bytes: int) -> bytes:

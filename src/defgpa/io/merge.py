@@ -27,6 +27,7 @@ from defgpa.io.text.lines import warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
+_NO_POINTS = np.empty((0, 0))
 _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
 
 
@@ -34,6 +35,7 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     """All specimens of all documents as one set of shapes."""
     read = sort_documents(rename_specimens(options.names, read))
     system = _choose_space(read, options.space)
+    set_metadata = _merge_set_metadata(read, system)
     specimens = _collect_specimens(read, system)
     specimens = equalise_curves(specimens, options.curve_points)
     specimens, left_out = _drop_incomplete(read, specimens, options)
@@ -43,6 +45,8 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     _require_whole_landmarks(specimens, landmarks, points)
     weights = _stack_weights(specimens, landmarks, points, options.min_likelihood)
     _warn_of_rare_landmarks(points)
+    specimens = [replace(specimen, points=_NO_POINTS) for specimen in specimens]
+    del read  # of large files, only the stack is kept beside the copy in Shapes
     specimens = _assign_groups(specimens, options.group)
     _warn_of_partial_scales(specimens)
     return Shapes.specimens(
@@ -52,7 +56,7 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
         landmarks=landmarks,
         faces=_choose_faces(specimens, landmarks),
         metadata={
-            **_merge_set_metadata(read, system),
+            **set_metadata,
             **_collect_shape_metadata(specimens),
             **left_out,
         },

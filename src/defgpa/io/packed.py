@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from defgpa.errors import FormatError
 from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import GZIP, TEXT_COST, Budget, decompress_head
+from defgpa.io.limits import FILE_COST, GZIP, TEXT_COST, Budget, decompress_head, limit_memory
 from defgpa.io.names import make_sort_key
 from defgpa.io.space import convert_space
 from defgpa.io.text.lines import collect_warnings, warn
@@ -48,8 +48,7 @@ def read_gz(path: Path, options: ReadOptions) -> Document:
         inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
         with translate_errors(path, "gzip file"), gzip.open(path) as packed:
             Budget(path).unpack_to(inner, packed.read, _PACKED)
-        with _rename_place_in_messages(path, inner):
-            return _read_unpacked(inner, path, options)
+        return _read_unpacked(inner, path, options)
 
 
 def read_zip(path: Path, options: ReadOptions) -> Document:
@@ -57,15 +56,14 @@ def read_zip(path: Path, options: ReadOptions) -> Document:
     with TemporaryDirectory() as folder:
         with translate_errors(path, "zip archive"), zipfile.ZipFile(path) as archive:
             unpack_zip(path, archive, Path(folder))
-        with _rename_place_in_messages(path, Path(folder)):
-            return _read_unpacked(Path(folder), path, options)
+        return _read_unpacked(Path(folder), path, options)
 
 
 def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     """Unpack all files but hidden ones into a folder, under names of their own, within a budget."""
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
-    sizes = [4096 + TEXT_COST * info.file_size for info in members]  # a file takes a block
+    sizes = [FILE_COST + TEXT_COST * info.file_size for info in members]
     budget.spend(sum(sizes), _PACKED)
     budget = Budget(path)  # what the directory says may not be so
     for info in members:
@@ -80,15 +78,20 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
+    """The document of unpacked files; they may take what the packed file may."""
     from defgpa.io.discover import find_files
     from defgpa.io.read import read_all
 
     inside = [place] if place.is_file() else list(place.iterdir())
     if any(file.name.lower().endswith((".gz", ".zip")) for file in inside):
         raise FormatError(f"{path} holds another archive. Unpack it.")
-    finds, _ = find_files(place, None)
-    finds.sort(key=lambda find: make_sort_key(find[0].name))
-    return _join_documents([document for _, document in read_all(finds, options)])
+    budget = Budget(path)
+    with _rename_place_in_messages(path, place), limit_memory(budget.left):
+        finds, _ = find_files(place, None)
+        finds.sort(key=lambda find: make_sort_key(find[0].name))
+        documents = [document for _, document in read_all(finds, options)]
+    budget.spend_on_specimens(sum(len(document.specimens) for document in documents))
+    return _join_documents(documents)
 
 
 def _join_documents(documents: Sequence[Document]) -> Document:

@@ -101,8 +101,8 @@ def read_shapes(
         The variable to read from a file that holds several sets (``.mat``, ``.rda``, ``.npz``,
         ``.h5``).
     max_memory : float, optional
-        The most bytes that reading one file may take; by default 20 times its size or what the
-        environment variable ``DEFGPA_MAX_BYTES`` says, 1 GB unless it is set, if that is more.
+        The most bytes that reading one file may take; by default 100 times its size or what the
+        environment variable ``DEFGPA_MAX_BYTES`` says (64 MB unless it is set) if that is more.
 
     Returns
     -------

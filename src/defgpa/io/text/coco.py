@@ -19,6 +19,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import decode_head, read_json
 from defgpa.io.weights import is_visibility
 from defgpa.shapes import Shapes, number_labels
@@ -37,6 +38,7 @@ def read_coco(path: Path, options: ReadOptions) -> Document:
     ]
     if not with_keypoints:
         raise make_format_error(path, "annotations with 'keypoints'", f"{len(annotations)} without")
+    Budget(path).spend_on_specimens(len(with_keypoints))
     per_image = Counter(str(entry.get("image_id")) for _, entry in with_keypoints)
     specimens = []
     for k, entry in with_keypoints:

@@ -24,15 +24,24 @@ from defgpa import errors
 from defgpa._arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
-from defgpa.io.files import decode_text, make_format_error, read_bytes
+from defgpa.io.files import decode_text, make_format_error, read_bytes, read_head
 from defgpa.io.format import ReadOptions
-from defgpa.io.limits import TEXT_COST, VARIABLE, Budget, get_max_file_size
+from defgpa.io.limits import (
+    TEXT_COST,
+    VARIABLE,
+    WORD_COST,
+    Budget,
+    count_words,
+    get_max_file_size,
+)
 from defgpa.shapes import number_labels
 
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
+_BLOCK = 2**20  # characters that are read or parsed at once
+_TEXT = "its text"
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 
@@ -43,7 +52,33 @@ Line = tuple[int, str]  # its number in the file, and its text
 
 
 def read_text(path: Path) -> str:
-    """The text of a file with plain newlines; binary, empty and enormous files are refused."""
+    """Return the text of a file with plain newlines; refuse binary, empty and enormous files."""
+    budget = _open_budget(path)
+    text = decode_text(read_bytes(path))
+    _refuse_binary(path, text)
+    text = normalise_newlines(text)
+    if not text.strip():
+        raise FormatError(f"{path} is empty.")
+    budget.spend(WORD_COST * count_words(text), _TEXT)
+    return text
+
+
+def read_blocks(path: Path) -> Iterator[str]:
+    """Yield the text of a file as `read_text` returns it, some thousand whole lines at a time."""
+    _open_budget(path)
+    encoding, is_empty = _find_encoding(path), True
+    with path.open(encoding=encoding, errors="replace") as file:
+        while block := file.read(_BLOCK) + file.readline():
+            _refuse_binary(path, block)
+            text = block.rstrip("\x1a")  # the end mark of DOS programs
+            is_empty &= not text.strip()
+            yield text
+    if is_empty:
+        raise FormatError(f"{path} is empty.")
+
+
+def _open_budget(path: Path) -> Budget:
+    """Return what reading a text file may still take besides its text; refuse enormous files."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -53,19 +88,32 @@ def read_text(path: Path) -> str:
             f"{path} has {size / 2**30:.1f} GiB; text is read up to {max_size / 2**30:g} GiB. "
             f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
-    Budget(path).spend(TEXT_COST * size, "its text")
-    text = decode_text(read_bytes(path))
+    budget = Budget(path)
+    budget.spend(TEXT_COST * size, _TEXT)
+    return budget
+
+
+def _find_encoding(path: Path) -> str:
+    """Return the encoding that `decode_text` takes the bytes of a file for."""
+    if read_head(path).startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        with path.open(encoding="utf-8") as file:
+            while file.read(_BLOCK):
+                pass
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8-sig"
+
+
+def _refuse_binary(path: Path, text: str) -> None:
     if "\0" in text:
         raise FormatError(f"{path} is not a text file: it holds binary data.")
-    text = normalise_newlines(text)
-    if not text.strip():
-        raise FormatError(f"{path} is empty.")
-    return text
 
 
 def read_json(path: Path) -> Any:
     """Read a file of JSON; a FormatError names the line where it is none."""
-    Budget(path).spend(TEXT_COST * path.stat().st_size, "its text")
+    Budget(path).spend(TEXT_COST * path.stat().st_size, _TEXT)
     text = decode_text(read_bytes(path))
     try:
         return json.loads(text)
@@ -184,6 +232,20 @@ def parse_points(path: Path, text: str, first: int) -> Array:
 
 def _parse_points_in_bulk(text: str) -> Array | None:
     """(rows, d) numbers without a Python object for each; None where one needs a closer look."""
+    blocks: list[Array] = []
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + _BLOCK)
+        end = len(text) if end < 0 else end
+        block = _parse_block_in_bulk(text[start:end])
+        if block is None or (blocks and block.shape[1] != blocks[0].shape[1]):
+            return None
+        blocks.append(block)
+        start = end + 1
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _parse_block_in_bulk(text: str) -> Array | None:
     try:
         letters = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
     except UnicodeEncodeError:

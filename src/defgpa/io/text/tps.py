@@ -25,6 +25,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_default_name
+from defgpa.io.limits import Budget
 from defgpa.io.names import IDENTIFIER
 from defgpa.io.text.lines import (
     Disagree,
@@ -34,7 +35,7 @@ from defgpa.io.text.lines import (
     parse_count,
     parse_number,
     parse_points,
-    read_text,
+    read_blocks,
     replace_forbidden,
     warn_of_lost_labels,
 )
@@ -43,6 +44,8 @@ from defgpa.shapes import Shapes, number_labels
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
+_WITH_POINTS = (*_LANDMARKS, "POINTS")
+_NO_POINTS = np.empty((0, 0))
 _NAMES = ("ID", "IMAGE", "SCALE", "COMMENT")
 _BARE = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
@@ -50,18 +53,18 @@ _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
 @dataclass(frozen=True)
 class _Entry:
-    """``KEY=value`` and the text up to the next key."""
+    """``KEY=value`` and the points in the rows up to the next key."""
 
     key: str
     value: str
     line: int
-    text: str
+    points: Array  # (rows, d), none but for keys that announce points
 
 
 def read_tps(path: Path, options: ReadOptions) -> Document:
     """All specimens of a TPS file."""
     with collect_disagreements(path, options) as disagree:
-        records = _group_records(path, list(_split_entries(path, disagree)))
+        records = _group_records(path, list(_read_entries(path, disagree)))
         specimens = tuple(
             _build_specimen(
                 path, record, make_default_name(path, k, len(records)), options, disagree
@@ -112,30 +115,40 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
     return None
 
 
-def _split_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
+def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     """The keys of a file in their order; what stands between must be rows of numbers."""
-    text = read_text(path)
-    mark = text.find("=")
-    start = text.rfind("\n", 0, mark) + 1 if mark >= 0 else len(text)
-    line = 1 + text.count("\n", 0, start)
-    _require_no_rows(text[:start], 1, "LM=", disagree)
-    while mark >= 0:
-        end = text.find("\n", mark)
-        end = len(text) if end < 0 else end
-        mark_of_next = text.find("=", end)
-        next_start = text.rfind("\n", 0, mark_of_next) + 1 if mark_of_next >= 0 else len(text)
-        key, _, value = text[start:end].partition("=")
+    budget, line = Budget(path), 1
+    for section in _split_sections(path):
+        opening, _, rows = section.partition("\n")
+        key, mark, value = opening.partition("=")
         key = key.strip().upper()
-        if not _KEY.fullmatch(key):
-            raise make_format_error(
-                path, "KEY=value or coordinates", repr(text[start:end].strip()), line
-            )
-        rows = text[end + 1 : next_start]
-        if key in _BARE:
-            _require_no_rows(rows, line + 1, "another KEY=value", disagree)
-        yield _Entry(key, value.strip(), line, rows)
-        line += text.count("\n", start, next_start)
-        start, mark = next_start, mark_of_next
+        if not mark:
+            _require_no_rows(section, line, "LM=", disagree)
+        elif not _KEY.fullmatch(key):
+            raise make_format_error(path, "KEY=value or coordinates", repr(opening.strip()), line)
+        else:
+            if key in _BARE:
+                _require_no_rows(rows, line + 1, "another KEY=value", disagree)
+            budget.spend_on_specimens(key in _LANDMARKS)
+            points = parse_points(path, rows, line + 1) if key in _WITH_POINTS else _NO_POINTS
+            yield _Entry(key, value.strip(), line, points)
+        line += section.count("\n")
+
+
+def _split_sections(path: Path) -> Iterator[str]:
+    """Yield the lines from each ``KEY=value`` up to the next, and those before the first."""
+    pieces: list[str] = []
+    for block in read_blocks(path):
+        start = end = 0
+        while (mark := block.find("=", end)) >= 0:
+            key = block.rfind("\n", 0, mark) + 1
+            pieces.append(block[start:key])
+            yield "".join(pieces)
+            pieces, start = [], key
+            end = block.find("\n", mark)
+            end = len(block) if end < 0 else end
+        pieces.append(block[start:])
+    yield "".join(pieces)
 
 
 def _require_no_rows(text: str, first: int, expected: str, disagree: Disagree) -> None:
@@ -183,7 +196,7 @@ def _build_specimen(
     """Build a specimen from its landmarks and curves, multiplied by its ``SCALE``."""
     opening = record[0]
     announced, _, name_behind = opening.value.partition("\t")  # Modan writes the name behind
-    landmarks = _parse_block(path, replace(opening, value=announced), disagree)
+    landmarks = _check_block(path, replace(opening, value=announced), disagree)
     curves = _parse_curves(path, record, disagree)
     blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
     if len({block.shape[1] for block in blocks}) > 1:
@@ -205,10 +218,10 @@ def _build_specimen(
     )
 
 
-def _parse_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
-    """The rows that a count announces: as many as it says, in the dimension it says."""
+def _check_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
+    """Return the points that a count announces; report it if it or its dimension is wrong."""
     announced = parse_count(path, entry.line, entry.value, f"{entry.key}=")
-    points = parse_points(path, entry.text, entry.line + 1)
+    points = entry.points
     if len(points) != announced:
         disagree(entry.line, f"{announced} rows after {entry.key}={announced}", str(len(points)))
     if entry.key == "LM3" and len(points) and points.shape[1] != 3:
@@ -230,7 +243,7 @@ def _parse_curves(
             announced[kind] += parse_count(path, entry.line, entry.value, f"{entry.key}=")
         elif entry.key == "POINTS":
             present[kind] += 1
-            points = _parse_block(path, entry, disagree)
+            points = _check_block(path, entry, disagree)
             curves.append((number_labels(f"{kind}{present[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != present[kind]:
