@@ -8,69 +8,224 @@ import { changeSettings, listen, path, pointsOf, store } from "./store.js";
 import { run } from "./progress.js";
 import { makeView } from "./view.js";
 
-const KINDS = [["rigid", "Rigid: position, rotation, size"], ["affine", "Affine: also stretch and shear"], ["elastic", "Elastic: between rigid and deformable"], ["deformable", "Deformable: a smooth warp each"]];
+const KINDS = [
+  ["rigid", "Rigid: position, rotation, size"],
+  ["affine", "Affine: also stretch and shear"],
+  ["elastic", "Elastic: between rigid and deformable"],
+  ["deformable", "Deformable: a smooth warp each"],
+];
 const kept = new Map(); // of each project: rows, points, verdict; they stay while steps change
 
 const remember = () => {
-  if (!kept.has(store.project.id)) kept.set(store.project.id, { rows: [], points: [], verdict: null, best: null, log: "" });
-  const memory = kept.get(store.project.id), log = JSON.stringify(store.project.log.edits.map(({ text }) => text));
-  if (memory.log !== log) Object.assign(memory, { rows: [], points: [], verdict: null, best: null, log });
+  if (!kept.has(store.project.id))
+    kept.set(store.project.id, { rows: [], points: [], verdict: null, best: null, log: "" });
+  const memory = kept.get(store.project.id),
+    log = JSON.stringify(store.project.log.edits.map(({ text }) => text));
+  if (memory.log !== log)
+    Object.assign(memory, { rows: [], points: [], verdict: null, best: null, log });
   return memory;
 };
 
 export async function showAlign(main) {
   const memory = remember();
-  const evidence = h("section", { class: "card" }), controls = h("section", { class: "card" }), smoothing = h("section", { class: "card" });
-  const work = h("div", {}), figures = h("section", { class: "card" }), residuals = h("section", { class: "card" });
-  const picture = h("div", { class: "picture" }), spaces = h("div", { class: "segments", role: "group", "aria-label": "Which coordinates" });
-  main.append(h("div", { class: "page" }, h("div", { class: "two" },
-    h("div", { class: "stack" }, work, evidence, controls, smoothing),
-    h("div", { class: "stack" }, h("section", { class: "card" }, h("div", { class: "row middle" }, h("h2", { style: { margin: 0, flex: 1 } }, "Before and after"), spaces), h("div", { class: "shape" }, picture)), figures, residuals))));
+  const evidence = h("section", { class: "card" }),
+    controls = h("section", { class: "card" }),
+    smoothing = h("section", { class: "card" });
+  const work = h("div", {}),
+    figures = h("section", { class: "card" }),
+    residuals = h("section", { class: "card" });
+  const picture = h("div", { class: "picture" }),
+    spaces = h("div", { class: "segments", role: "group", "aria-label": "Which coordinates" });
+  main.append(
+    h(
+      "div",
+      { class: "page" },
+      h(
+        "div",
+        { class: "two" },
+        h("div", { class: "stack" }, work, evidence, controls, smoothing),
+        h(
+          "div",
+          { class: "stack" },
+          h(
+            "section",
+            { class: "card" },
+            h(
+              "div",
+              { class: "row middle" },
+              h("h2", { style: { margin: 0, flex: 1 } }, "Before and after"),
+              spaces,
+            ),
+            h("div", { class: "shape" }, picture),
+          ),
+          figures,
+          residuals,
+        ),
+      ),
+    ),
+  );
   const view = await makeView(picture, store.project.dims);
-  let space = "superimposed", analysis = null, isShown = true;
+  let space = "superimposed",
+    analysis = null,
+    isShown = true;
 
   const drawEvidence = () => {
     const chosen = JSON.stringify(store.project.settings.method);
     const rows = memory.rows.map((row) => {
-      const percent = (value) => (value === null || value === undefined ? null : Number((100 * value).toPrecision(4)));
-      const cells = [h("span", {}, row.label ?? row.name, row.failure ? h("small", {}, ` ${row.failure}`) : null), percent(row.relative_rmse_datum), percent(row.relative_rmse_reference), percent(row.relative_cve), row.seconds == null ? null : Number(row.seconds.toPrecision(2)),
-        row.method ? h("button", { class: "quiet", onclick: () => choose(row.method) }, "Use") : ""];
+      const percent = (value) =>
+        value === null || value === undefined ? null : Number((100 * value).toPrecision(4));
+      const cells = [
+        h(
+          "span",
+          {},
+          row.label ?? row.name,
+          row.failure ? h("small", {}, ` ${row.failure}`) : null,
+        ),
+        percent(row.relative_rmse_datum),
+        percent(row.relative_rmse_reference),
+        percent(row.relative_cve),
+        row.seconds == null ? null : Number(row.seconds.toPrecision(2)),
+        row.method ? h("button", { class: "quiet", onclick: () => choose(row.method) }, "Use") : "",
+      ];
       cells.class = `${memory.verdict?.chosen === row.name ? "best" : ""} ${JSON.stringify(row.method) === chosen ? "chosen" : ""}`;
       return cells;
     });
-    fill(evidence, h("div", { class: "row middle" }, h("h2", { style: { margin: 0, flex: 1 } }, "Which method?"), h("button", { class: memory.rows.length ? "" : "primary", id: "compare", onclick: compare }, memory.rows.length ? "Compare again" : "Compare methods")),
-      memory.verdict && h("div", { class: "good", id: "verdict" }, h("p", {}, h("strong", {}, "Recommended. "), memory.verdict.sentence),
-        h("button", { class: "primary", id: "use-recommended", onclick: () => choose(memory.verdict.method) }, "Use it")),
-      rows.length ? table(["method", "RMSE_d %", "RMSE_r %", "CVE %", "seconds", ""], rows, { "aria-label": "Methods compared", id: "methods" })
-        : h("p", { class: "soft" }, "Every method predicts landmarks that it has not seen. The error of these predictions (CVE) says which one to take."),
-      rows.length ? h("small", {}, "In per cent of the size: RMSE_d left in the specimens, RMSE_r left at the reference, CVE on landmarks left out.") : null);
+    fill(
+      evidence,
+      h(
+        "div",
+        { class: "row middle" },
+        h("h2", { style: { margin: 0, flex: 1 } }, "Which method?"),
+        h(
+          "button",
+          { class: memory.rows.length ? "" : "primary", id: "compare", onclick: compare },
+          memory.rows.length ? "Compare again" : "Compare methods",
+        ),
+      ),
+      memory.verdict &&
+        h(
+          "div",
+          { class: "good", id: "verdict" },
+          h("p", {}, h("strong", {}, "Recommended. "), memory.verdict.sentence),
+          h(
+            "button",
+            {
+              class: "primary",
+              id: "use-recommended",
+              onclick: () => choose(memory.verdict.method),
+            },
+            "Use it",
+          ),
+        ),
+      rows.length
+        ? table(["method", "RMSE_d %", "RMSE_r %", "CVE %", "seconds", ""], rows, {
+            "aria-label": "Methods compared",
+            id: "methods",
+          })
+        : h(
+            "p",
+            { class: "soft" },
+            "Every method predicts landmarks that it has not seen. The error of these predictions (CVE) says which one to take.",
+          ),
+      rows.length
+        ? h(
+            "small",
+            {},
+            "In per cent of the size: RMSE_d left in the specimens, RMSE_r left at the reference, CVE on landmarks left out.",
+          )
+        : null,
+    );
   };
 
   const drawControls = () => {
     const { method } = store.project.settings;
     const set = (values) => choose({ ...method, ...values });
     const isBending = ["elastic", "deformable"].includes(method.kind);
-    const numeric = (name, attributes) => { const input = h("input", { type: "number", value: String(method[name]), ...attributes, onchange: () => { const value = Number(input.value); if (Number.isFinite(value)) set({ [name]: name === "points_per_axis" ? Math.round(value) : value }); } }); return input; };
-    fill(controls, h("h2", {}, "Method"), h("div", { class: "row" }, field("Kind", select(KINDS, method.kind, (kind) => set({ kind }), { id: "kind" })),
-      method.kind === "rigid" && checkbox("Bring specimens to one size", method.scaling, (scaling) => set({ scaling })),
-      isBending && field("Points per axis", numeric("points_per_axis", { min: 2, max: 12, step: 1 })), isBending && field("Smoothing", numeric("smoothing", { min: 0, step: "any", id: "smoothing" })),
-      method.kind === "elastic" && field("Rigidity", numeric("rigidity", { min: 0, step: "any" }))));
+    const numeric = (name, attributes) => {
+      const input = h("input", {
+        type: "number",
+        value: String(method[name]),
+        ...attributes,
+        onchange: () => {
+          const value = Number(input.value);
+          if (Number.isFinite(value))
+            set({ [name]: name === "points_per_axis" ? Math.round(value) : value });
+        },
+      });
+      return input;
+    };
+    fill(
+      controls,
+      h("h2", {}, "Method"),
+      h(
+        "div",
+        { class: "row" },
+        field(
+          "Kind",
+          select(KINDS, method.kind, (kind) => set({ kind }), { id: "kind" }),
+        ),
+        method.kind === "rigid" &&
+          checkbox("Bring specimens to one size", method.scaling, (scaling) => set({ scaling })),
+        isBending &&
+          field("Points per axis", numeric("points_per_axis", { min: 2, max: 12, step: 1 })),
+        isBending &&
+          field("Smoothing", numeric("smoothing", { min: 0, step: "any", id: "smoothing" })),
+        method.kind === "elastic" &&
+          field("Rigidity", numeric("rigidity", { min: 0, step: "any" })),
+      ),
+    );
     fill(smoothing);
     smoothing.hidden = !isBending;
     if (!isBending) return;
     const best = memory.best && memory.points.find(({ x }) => x === memory.best);
-    fill(smoothing, h("div", { class: "row middle" }, h("h2", { style: { margin: 0, flex: 1 } }, "How smooth?"), h("button", { id: "choose-smoothing", onclick: chooseSmoothing }, "Choose by cross-validation")),
-      memory.points.length ? curve({ points: memory.points, best, xLabel: "smoothing", yLabel: "cross-validation error", label: "Cross-validation error along the smoothing" }) : h("p", { class: "soft" }, "More smoothing means stiffer warps. The best predicts left-out landmarks with the least error."),
-      memory.best && h("p", {}, "Least error at smoothing ", h("strong", {}, number(memory.best)), "."));
+    fill(
+      smoothing,
+      h(
+        "div",
+        { class: "row middle" },
+        h("h2", { style: { margin: 0, flex: 1 } }, "How smooth?"),
+        h(
+          "button",
+          { id: "choose-smoothing", onclick: chooseSmoothing },
+          "Choose by cross-validation",
+        ),
+      ),
+      memory.points.length
+        ? curve({
+            points: memory.points,
+            best,
+            xLabel: "smoothing",
+            yLabel: "cross-validation error",
+            label: "Cross-validation error along the smoothing",
+          })
+        : h(
+            "p",
+            { class: "soft" },
+            "More smoothing means stiffer warps. The best predicts left-out landmarks with the least error.",
+          ),
+      memory.best &&
+        h("p", {}, "Least error at smoothing ", h("strong", {}, number(memory.best)), "."),
+    );
   };
 
   async function compare() {
     Object.assign(memory, { rows: [], verdict: null });
     drawEvidence();
-    const result = await run(work, { kind: "compare" }, { row: (row) => { memory.rows.push(row); if (isShown) drawEvidence(); } });
+    const result = await run(
+      work,
+      { kind: "compare" },
+      {
+        row: (row) => {
+          memory.rows.push(row);
+          if (isShown) drawEvidence();
+        },
+      },
+    );
     memory.verdict = result;
     if (result?.points.length) {
-      memory.points = result.points.filter(({ smoothing: value }) => value > 0).map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
+      memory.points = result.points
+        .filter(({ smoothing: value }) => value > 0)
+        .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
       memory.best = result.best;
     }
     if (isShown) drawEvidence();
@@ -79,15 +234,30 @@ export async function showAlign(main) {
   async function chooseSmoothing() {
     Object.assign(memory, { points: [], best: null });
     drawControls();
-    const result = await run(work, { kind: "smoothing" }, { point: (point) => { memory.points.push({ x: point.smoothing, y: point.cve }); if (isShown) drawControls(); } });
+    const result = await run(
+      work,
+      { kind: "smoothing" },
+      {
+        point: (point) => {
+          memory.points.push({ x: point.smoothing, y: point.cve });
+          if (isShown) drawControls();
+        },
+      },
+    );
     if (!result) return;
-    memory.points = result.points.filter(({ smoothing: value }) => value > 0).map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
+    memory.points = result.points
+      .filter(({ smoothing: value }) => value > 0)
+      .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
     memory.best = result.best;
     await choose(result.method);
   }
 
   async function choose(method) {
-    if (await changeSettings({ method }) && isShown) { drawEvidence(); drawControls(); await fit(); }
+    if ((await changeSettings({ method })) && isShown) {
+      drawEvidence();
+      drawControls();
+      await fit();
+    }
   }
 
   async function fit() {
@@ -98,37 +268,117 @@ export async function showAlign(main) {
   }
 
   const drawFigures = () => {
-    const items = [["RMSE_r", number(analysis.rmse_reference)], ["RMSE_d", number(analysis.rmse_datum)], ["foldovers", number(analysis.foldovers)]];
-    fill(figures, h("h2", {}, "How well it fits"), h("p", { class: "soft" }, analysis.sentence), h("dl", { class: "figures", id: "figures" }, items.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      analysis.notes.length > 0 && h("div", { class: "worry" }, analysis.notes.map((note) => h("p", {}, note))));
+    const items = [
+      ["RMSE_r", number(analysis.rmse_reference)],
+      ["RMSE_d", number(analysis.rmse_datum)],
+      ["foldovers", number(analysis.foldovers)],
+    ];
+    fill(
+      figures,
+      h("h2", {}, "How well it fits"),
+      h("p", { class: "soft" }, analysis.sentence),
+      h(
+        "dl",
+        { class: "figures", id: "figures" },
+        items.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+      ),
+      analysis.notes.length > 0 &&
+        h(
+          "div",
+          { class: "worry" },
+          analysis.notes.map((note) => h("p", {}, note)),
+        ),
+    );
     const labels = store.project.included[1].map((j) => store.project.landmarks[j]);
     const names = store.project.included[0].map((i) => store.project.names[i]);
-    fill(residuals, h("h2", {}, "What is left, by landmark"), bars(analysis.by_landmark.map((value, k) => ({ name: labels[k], value })), { label: "RMS residual of each landmark", most: 12 }),
-      h("h2", { style: { marginTop: "14px" } }, "By specimen"), bars(analysis.specimens.rmse_reference.map((value, k) => ({ name: names[k], value })), { label: "RMS residual of each specimen", most: 12 }));
+    fill(
+      residuals,
+      h("h2", {}, "What is left, by landmark"),
+      bars(
+        analysis.by_landmark.map((value, k) => ({ name: labels[k], value })),
+        { label: "RMS residual of each landmark", most: 12 },
+      ),
+      h("h2", { style: { marginTop: "14px" } }, "By specimen"),
+      bars(
+        analysis.specimens.rmse_reference.map((value, k) => ({ name: names[k], value })),
+        { label: "RMS residual of each specimen", most: 12 },
+      ),
+    );
   };
 
   const drawSpace = async () => {
-    const choices = [["measured", "Measured"], ["superimposed", "Superimposed"], ["aligned", "Aligned"]];
-    fill(spaces, choices.map(([name, text]) => h("button", { "aria-pressed": String(name === space), onclick: () => { space = name; drawSpace(); } }, text)));
+    const choices = [
+      ["measured", "Measured"],
+      ["superimposed", "Superimposed"],
+      ["aligned", "Aligned"],
+    ];
+    fill(
+      spaces,
+      choices.map(([name, text]) =>
+        h(
+          "button",
+          {
+            "aria-pressed": String(name === space),
+            onclick: () => {
+              space = name;
+              drawSpace();
+            },
+          },
+          text,
+        ),
+      ),
+    );
     const { included, dims, links } = store.project;
     const m = included[1].length;
-    let ghosts, points = analysis.reference;
+    let ghosts,
+      points = analysis.reference;
     if (space === "measured") {
       ghosts = included[0].flatMap((i) => pointsOf(i));
       points = [];
     } else {
-      try { ghosts = rowsOf(await getFloats(path(`/aligned?space=${space}`)), included[0].length * m, dims); } catch (error) { say(error.message, "error"); return; }
+      try {
+        ghosts = rowsOf(
+          await getFloats(path(`/aligned?space=${space}`)),
+          included[0].length * m,
+          dims,
+        );
+      } catch (error) {
+        say(error.message, "error");
+        return;
+      }
     }
-    if (ghosts.length > 40000) ghosts = ghosts.filter((_, k) => k % Math.ceil(ghosts.length / 40000) === 0);
+    if (ghosts.length > 40000)
+      ghosts = ghosts.filter((_, k) => k % Math.ceil(ghosts.length / 40000) === 0);
     const numbers = new Map(included[1].map((j, k) => [j, k]));
-    const own = links.filter(([a, b]) => numbers.has(a) && numbers.has(b)).map(([a, b]) => [numbers.get(a), numbers.get(b)]);
-    const bounds = ghosts.filter((point, k) => isThere(point) && k % Math.ceil(ghosts.length / 3000) === 0);
-    if (isShown) view.show({ points, links: points.length ? own : [], ghosts, bounds, radius: 3, label: `All specimens, ${space}` });
+    const own = links
+      .filter(([a, b]) => numbers.has(a) && numbers.has(b))
+      .map(([a, b]) => [numbers.get(a), numbers.get(b)]);
+    const bounds = ghosts.filter(
+      (point, k) => isThere(point) && k % Math.ceil(ghosts.length / 3000) === 0,
+    );
+    if (isShown)
+      view.show({
+        points,
+        links: points.length ? own : [],
+        ghosts,
+        bounds,
+        radius: 3,
+        label: `All specimens, ${space}`,
+      });
   };
 
   drawEvidence();
   drawControls();
   fit();
-  const stop = listen((change) => { if (change === "theme" && analysis) { drawFigures(); drawSpace(); } });
-  return () => { isShown = false; stop(); view.destroy(); };
+  const stop = listen((change) => {
+    if (change === "theme" && analysis) {
+      drawFigures();
+      drawSpace();
+    }
+  });
+  return () => {
+    isShown = false;
+    stop();
+    view.destroy();
+  };
 }

@@ -7,7 +7,12 @@ export function h(tag, attributes = {}, ...children) {
     if (value === false || value === null || value === undefined) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "style") Object.assign(element.style, value);
-    else if (name in element && !["list", "form", "type", "role"].includes(name) && typeof value !== "string") element[name] = value;
+    else if (
+      name in element &&
+      !["list", "form", "type", "role"].includes(name) &&
+      typeof value !== "string"
+    )
+      element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   append(element, children);
@@ -48,35 +53,97 @@ export function number(value, digits = 4) {
   if (typeof value !== "number") return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
   const rounded = Number(value.toPrecision(digits));
-  return Math.abs(rounded) >= 1e7 || (rounded !== 0 && Math.abs(rounded) < 1e-4) ? rounded.toExponential() : String(rounded);
+  return Math.abs(rounded) >= 1e7 || (rounded !== 0 && Math.abs(rounded) < 1e-4)
+    ? rounded.toExponential()
+    : String(rounded);
 }
 
 /** A labelled control. */
 export function field(label, control, hint = "") {
-  return h("label", { class: "field" }, h("span", {}, label), control, hint && h("small", {}, hint));
+  return h(
+    "label",
+    { class: "field" },
+    h("span", {}, label),
+    control,
+    hint && h("small", {}, hint),
+  );
 }
 
 /** A select of [value, text] pairs. */
 export function select(options, value, onchange, attributes = {}) {
-  const element = h("select", { ...attributes, onchange: () => onchange(element.value) },
-    options.map(([key, text]) => h("option", { value: key, selected: String(key) === String(value) }, text)));
+  const element = h(
+    "select",
+    { ...attributes, onchange: () => onchange(element.value) },
+    options.map(([key, text]) =>
+      h("option", { value: key, selected: String(key) === String(value) }, text),
+    ),
+  );
   return element;
 }
 
 /** A checkbox with its label. */
 export function checkbox(label, checked, onchange, attributes = {}) {
-  const box = h("input", { type: "checkbox", checked, ...attributes, onchange: () => onchange(box.checked) });
+  const box = h("input", {
+    type: "checkbox",
+    checked,
+    ...attributes,
+    onchange: () => onchange(box.checked),
+  });
   return h("label", { class: "check" }, box, h("span", {}, label));
 }
 
 /** A table; cells that are numbers stand to the right. */
 export function table(heads, rows, attributes = {}) {
-  const isNumber = heads.map((_, k) => rows.length > 0 && rows.every((row) => row[k] === null || typeof row[k] === "number" || row[k] === "–"));
-  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": attributes["aria-label"] ?? "Table" },
-    h("table", attributes,
-      h("thead", {}, h("tr", {}, heads.map((head, k) => h("th", { scope: "col", class: isNumber[k] ? "number" : "" }, head)))),
-      h("tbody", {}, rows.map((row) => h("tr", { class: row.class ?? "" }, row.map((cell, k) =>
-        h("td", { class: isNumber[k] ? "number" : "" }, cell instanceof Node ? cell : typeof cell === "number" ? number(cell) : cell ?? "–")))))));
+  const isNumber = heads.map(
+    (_, k) =>
+      rows.length > 0 &&
+      rows.every((row) => row[k] === null || typeof row[k] === "number" || row[k] === "–"),
+  );
+  return h(
+    "div",
+    {
+      class: "scroll",
+      tabindex: "0",
+      role: "group",
+      "aria-label": attributes["aria-label"] ?? "Table",
+    },
+    h(
+      "table",
+      attributes,
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head, k) =>
+            h("th", { scope: "col", class: isNumber[k] ? "number" : "" }, head),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            { class: row.class ?? "" },
+            row.map((cell, k) =>
+              h(
+                "td",
+                { class: isNumber[k] ? "number" : "" },
+                cell instanceof Node
+                  ? cell
+                  : typeof cell === "number"
+                    ? number(cell)
+                    : (cell ?? "–"),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** The value of a colour or length of the style sheet. */
@@ -90,17 +157,27 @@ export function oncePerFrame(work) {
   return () => {
     if (isWaiting) return;
     isWaiting = true;
-    requestAnimationFrame(() => { isWaiting = false; work(); });
+    requestAnimationFrame(() => {
+      isWaiting = false;
+      work();
+    });
   };
 }
 
 /** Colours of groups: told apart by everyone, and by shapes of markers besides. */
-export function groupColour(k) { return token(`--group-${k % 7}`); }
+export function groupColour(k) {
+  return token(`--group-${k % 7}`);
+}
 
 /** Show a sentence for a while. */
 export function say(text, kind = "note") {
   const box = document.getElementById("messages");
-  const message = h("p", { class: `message ${kind}` }, text, h("button", { class: "close", "aria-label": "Dismiss", onclick: () => message.remove() }, "×"));
+  const message = h(
+    "p",
+    { class: `message ${kind}` },
+    text,
+    h("button", { class: "close", "aria-label": "Dismiss", onclick: () => message.remove() }, "×"),
+  );
   box.append(message);
   while (box.children.length > 3) box.firstChild.remove();
   setTimeout(() => message.remove(), kind === "error" ? 15000 : 6000);

@@ -12,7 +12,13 @@ export class SpecimenList {
     this.key = "";
     this.isDescending = false;
     this.search = "";
-    this.rows = h("div", { class: "rows", role: "listbox", "aria-label": "Specimens", tabindex: "0", onkeydown: (event) => this.onkey(event) });
+    this.rows = h("div", {
+      class: "rows",
+      role: "listbox",
+      "aria-label": "Specimens",
+      tabindex: "0",
+      onkeydown: (event) => this.onkey(event),
+    });
     this.scroller = h("div", { class: "list" }, this.rows);
     this.head = h("div", { class: "head" });
     fill(container, this.head, this.scroller);
@@ -23,14 +29,19 @@ export class SpecimenList {
     this.drawn = new Map();
   }
 
-  stop() { this.observer.disconnect(); }
+  stop() {
+    this.observer.disconnect();
+  }
 
   /** The values that specimens can be sorted by. */
   value(specimen, key) {
     const { project } = store;
     if (key === "name") return project.names[specimen];
     if (key === "size") return store.sizes?.[specimen] ?? null;
-    if (key === "distance") return isIncluded(specimen) ? store.distances?.[project.included[0].indexOf(specimen)] ?? null : null;
+    if (key === "distance")
+      return isIncluded(specimen)
+        ? (store.distances?.[project.included[0].indexOf(specimen)] ?? null)
+        : null;
     if (key === "missing") return project.missing[specimen];
     if (key.startsWith("column:")) return project.columns[key.slice(7)]?.[specimen] ?? null;
     return specimen;
@@ -39,16 +50,72 @@ export class SpecimenList {
   draw() {
     const { project } = store;
     if (!project?.names) return;
-    const keys = [["", "order of the files"], ["name", "name"], ["size", "centroid size"], ["distance", "distance from the mean"], ["missing", "missing landmarks"], ...Object.keys(project.columns).map((name) => [`column:${name}`, name])];
+    const keys = [
+      ["", "order of the files"],
+      ["name", "name"],
+      ["size", "centroid size"],
+      ["distance", "distance from the mean"],
+      ["missing", "missing landmarks"],
+      ...Object.keys(project.columns).map((name) => [`column:${name}`, name]),
+    ];
     if (!this.head.firstChild) {
-      this.sorter = h("div", { class: "row tight middle", style: { margin: 0, flexWrap: "nowrap" } });
-      fill(this.head, h("input", { type: "search", placeholder: "Find a specimen", "aria-label": "Find a specimen", oninput: (event) => { this.search = event.target.value.toLowerCase(); this.draw(); } }), this.sorter);
+      this.sorter = h("div", {
+        class: "row tight middle",
+        style: { margin: 0, flexWrap: "nowrap" },
+      });
+      fill(
+        this.head,
+        h("input", {
+          type: "search",
+          placeholder: "Find a specimen",
+          "aria-label": "Find a specimen",
+          oninput: (event) => {
+            this.search = event.target.value.toLowerCase();
+            this.draw();
+          },
+        }),
+        this.sorter,
+      );
     }
-    fill(this.sorter, select(keys, this.key, (key) => { this.key = key; this.isDescending = ["size", "distance", "missing"].includes(key); this.scroller.scrollTop = 0; this.draw(); }, { "aria-label": "Sort by", style: { flex: 1 } }),
-      h("button", { class: "icon", "aria-label": this.isDescending ? "Largest first" : "Smallest first", title: "Turn the order round", onclick: () => { this.isDescending = !this.isDescending; this.draw(); } }, this.isDescending ? "↓" : "↑"));
+    fill(
+      this.sorter,
+      select(
+        keys,
+        this.key,
+        (key) => {
+          this.key = key;
+          this.isDescending = ["size", "distance", "missing"].includes(key);
+          this.scroller.scrollTop = 0;
+          this.draw();
+        },
+        { "aria-label": "Sort by", style: { flex: 1 } },
+      ),
+      h(
+        "button",
+        {
+          class: "icon",
+          "aria-label": this.isDescending ? "Largest first" : "Smallest first",
+          title: "Turn the order round",
+          onclick: () => {
+            this.isDescending = !this.isDescending;
+            this.draw();
+          },
+        },
+        this.isDescending ? "↓" : "↑",
+      ),
+    );
     const values = project.names.map((_, i) => this.value(i, this.key));
-    const compare = (a, b) => (values[a] === null ? 1 : values[b] === null ? -1 : typeof values[a] === "number" && typeof values[b] === "number" ? values[a] - values[b] : String(values[a]).localeCompare(String(values[b]), undefined, { numeric: true }));
-    this.order = project.names.map((_, i) => i).filter((i) => project.names[i].toLowerCase().includes(this.search));
+    const compare = (a, b) =>
+      values[a] === null
+        ? 1
+        : values[b] === null
+          ? -1
+          : typeof values[a] === "number" && typeof values[b] === "number"
+            ? values[a] - values[b]
+            : String(values[a]).localeCompare(String(values[b]), undefined, { numeric: true });
+    this.order = project.names
+      .map((_, i) => i)
+      .filter((i) => project.names[i].toLowerCase().includes(this.search));
     if (this.key) this.order.sort(compare);
     if (this.isDescending) this.order.reverse();
     this.rows.style.height = `${this.order.length * ROW}px`;
@@ -60,8 +127,15 @@ export class SpecimenList {
   paintRows() {
     if (!this.order) return;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 3);
-    const last = Math.min(this.order.length, Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / ROW) + 3);
-    for (const [k, row] of this.drawn) if (k < first || k >= last) { row.remove(); this.drawn.delete(k); }
+    const last = Math.min(
+      this.order.length,
+      Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / ROW) + 3,
+    );
+    for (const [k, row] of this.drawn)
+      if (k < first || k >= last) {
+        row.remove();
+        this.drawn.delete(k);
+      }
     for (let k = first; k < last; k++) {
       if (this.drawn.has(k)) continue;
       const row = this.makeRow(this.order[k], k);
@@ -75,21 +149,48 @@ export class SpecimenList {
     const { project } = store;
     const canvas = h("canvas", { width: 100, height: 96, "aria-hidden": "true" });
     drawThumbnail(canvas, specimen);
-    const value = this.key && this.key !== "name" ? this.value(specimen, this.key) : project.columns.group?.[specimen] ?? "";
+    const value =
+      this.key && this.key !== "name"
+        ? this.value(specimen, this.key)
+        : (project.columns.group?.[specimen] ?? "");
     const missing = project.missing[specimen] ? `${project.missing[specimen]} missing` : "";
     const shown = typeof value === "number" ? number(value) : value;
-    return h("div", {
-      class: `item${isIncluded(specimen) ? "" : " out"}`, role: "option", id: `specimen-${specimen}`, "data-specimen": specimen, style: { top: `${k * ROW}px` }, onclick: () => this.onchoose(specimen),
-    }, canvas, h("div", { style: { minWidth: 0 } }, h("span", { class: "name" }, project.names[specimen]), h("small", {}, [shown, missing, isIncluded(specimen) ? "" : "excluded"].filter((text) => text !== "" && text !== null).join(" · "))));
+    return h(
+      "div",
+      {
+        class: `item${isIncluded(specimen) ? "" : " out"}`,
+        role: "option",
+        id: `specimen-${specimen}`,
+        "data-specimen": specimen,
+        style: { top: `${k * ROW}px` },
+        onclick: () => this.onchoose(specimen),
+      },
+      canvas,
+      h(
+        "div",
+        { style: { minWidth: 0 } },
+        h("span", { class: "name" }, project.names[specimen]),
+        h(
+          "small",
+          {},
+          [shown, missing, isIncluded(specimen) ? "" : "excluded"]
+            .filter((text) => text !== "" && text !== null)
+            .join(" · "),
+        ),
+      ),
+    );
   }
 
   mark(isScrolling = true) {
-    for (const [k, row] of this.drawn) row.setAttribute("aria-selected", String(this.order[k] === store.specimen));
+    for (const [k, row] of this.drawn)
+      row.setAttribute("aria-selected", String(this.order[k] === store.specimen));
     this.rows.setAttribute("aria-activedescendant", `specimen-${store.specimen}`);
     if (!isScrolling) return;
-    const top = this.order.indexOf(store.specimen) * ROW, { scrollTop, clientHeight } = this.scroller;
+    const top = this.order.indexOf(store.specimen) * ROW,
+      { scrollTop, clientHeight } = this.scroller;
     if (top < scrollTop) this.scroller.scrollTop = top;
-    else if (top + ROW > scrollTop + clientHeight) this.scroller.scrollTop = top + ROW - clientHeight;
+    else if (top + ROW > scrollTop + clientHeight)
+      this.scroller.scrollTop = top + ROW - clientHeight;
   }
 
   onkey(event) {
@@ -104,17 +205,25 @@ export class SpecimenList {
 /** A small picture: superimposed where that is known, so that specimens can be compared. */
 function drawThumbnail(canvas, specimen) {
   const { project } = store;
-  const k = project.included[0].indexOf(specimen), m = project.included[1].length;
+  const k = project.included[0].indexOf(specimen),
+    m = project.included[1].length;
   const isAligned = store.superimposed && k >= 0;
   const rows = isAligned ? rowsOf(store.superimposed, m, project.dims, k * m) : pointsOf(specimen);
   const numbers = isAligned ? project.included[1] : rows.map((_, j) => j);
   const at = new Map(numbers.map((j, place) => [j, rows[place]]));
-  const flat = rows.map((row) => (isThere(row) ? [row[0], project.dims === 3 && !isAligned ? row[2] : row[1]] : null));
+  const flat = rows.map((row) =>
+    isThere(row) ? [row[0], project.dims === 3 && !isAligned ? row[2] : row[1]] : null,
+  );
   const { low, high, isEmpty } = box(flat);
   if (isEmpty) return;
-  const scale = Math.min(canvas.width / (high[0] - low[0] || 1), canvas.height / (high[1] - low[1] || 1)) * 0.86;
+  const scale =
+    Math.min(canvas.width / (high[0] - low[0] || 1), canvas.height / (high[1] - low[1] || 1)) *
+    0.86;
   const middle = [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2];
-  const place = (row) => [canvas.width / 2 + (row[0] - middle[0]) * scale, canvas.height / 2 - ((project.dims === 3 && !isAligned ? row[2] : row[1]) - middle[1]) * scale];
+  const place = (row) => [
+    canvas.width / 2 + (row[0] - middle[0]) * scale,
+    canvas.height / 2 - ((project.dims === 3 && !isAligned ? row[2] : row[1]) - middle[1]) * scale,
+  ];
   const context = canvas.getContext("2d");
   context.strokeStyle = token("--link");
   context.lineWidth = 1.4;

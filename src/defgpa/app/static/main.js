@@ -21,8 +21,10 @@ const STEPS = [
 ];
 
 let leave = null; // how the step that is shown ends
-let shown = "", visits = 0;
-const main = document.getElementById("main"), bar = document.getElementById("bar");
+let shown = "",
+  visits = 0;
+const main = document.getElementById("main"),
+  bar = document.getElementById("bar");
 
 /** The address says which project and step: #wings/look. */
 function readAddress() {
@@ -52,10 +54,17 @@ async function showStep() {
   drawBar();
   main.replaceChildren();
   document.title = store.project ? `${store.project.title} – defgpa` : "defgpa";
-  try { localStorage.setItem("defgpa-place", location.hash); } catch { /* private windows */ }
+  try {
+    localStorage.setItem("defgpa-place", location.hash);
+  } catch {
+    /* private windows */
+  }
   leave = null;
   const left = await STEPS.find(([name]) => name === chosen)[2](main, { go });
-  if (ticket !== visits) { left?.(); return; }
+  if (ticket !== visits) {
+    left?.();
+    return;
+  }
   leave = left ?? null;
   document.documentElement.dataset.ready = chosen;
 }
@@ -63,57 +72,163 @@ async function showStep() {
 function drawBar() {
   const isOpen = hasShapes();
   const log = store.project?.log;
-  fill(bar,
-    h("button", { class: "brand", onclick: () => { location.hash = ""; }, title: "All projects" }, h("img", { src: "/static/icon.svg", alt: "" }), "defgpa"),
+  fill(
+    bar,
+    h(
+      "button",
+      {
+        class: "brand",
+        onclick: () => {
+          location.hash = "";
+        },
+        title: "All projects",
+      },
+      h("img", { src: "/static/icon.svg", alt: "" }),
+      "defgpa",
+    ),
     h("span", { class: "title", title: store.project?.title ?? "" }, store.project?.title ?? ""),
-    h("nav", { "aria-label": "Steps of the study" }, STEPS.map(([name, text]) => h("button", {
-      "aria-current": name === shown ? "page" : null, disabled: name !== "open" && !isOpen, id: `step-${name}`, onclick: () => go(name),
-    }, text, name === "correct" && isOpen && store.queue?.length ? h("span", { class: "count", "aria-label": `${store.queue.length} findings` }, store.queue.length) : null))),
-    h("div", { class: "tools" },
-      h("button", { class: "icon", title: log?.edits.length ? `Undo: ${log.edits.at(-1).text}` : "Undo", "aria-label": "Undo", disabled: !log?.edits.length, id: "undo", onclick: undo }, "↶"),
-      h("button", { class: "icon", title: log?.undone.length ? `Redo: ${log.undone.at(-1)}` : "Redo", "aria-label": "Redo", disabled: !log?.undone.length, id: "redo", onclick: redo }, "↷"),
-      h("button", { class: "icon", title: "Light or dark", "aria-label": "Light or dark", onclick: toggleTheme }, "◐"),
-      h("button", { class: "icon", title: "Keys", "aria-label": "Keys", onclick: showKeys }, "?")));
+    h(
+      "nav",
+      { "aria-label": "Steps of the study" },
+      STEPS.map(([name, text]) =>
+        h(
+          "button",
+          {
+            "aria-current": name === shown ? "page" : null,
+            disabled: name !== "open" && !isOpen,
+            id: `step-${name}`,
+            onclick: () => go(name),
+          },
+          text,
+          name === "correct" && isOpen && store.queue?.length
+            ? h(
+                "span",
+                { class: "count", "aria-label": `${store.queue.length} findings` },
+                store.queue.length,
+              )
+            : null,
+        ),
+      ),
+    ),
+    h(
+      "div",
+      { class: "tools" },
+      h(
+        "button",
+        {
+          class: "icon",
+          title: log?.edits.length ? `Undo: ${log.edits.at(-1).text}` : "Undo",
+          "aria-label": "Undo",
+          disabled: !log?.edits.length,
+          id: "undo",
+          onclick: undo,
+        },
+        "↶",
+      ),
+      h(
+        "button",
+        {
+          class: "icon",
+          title: log?.undone.length ? `Redo: ${log.undone.at(-1)}` : "Redo",
+          "aria-label": "Redo",
+          disabled: !log?.undone.length,
+          id: "redo",
+          onclick: redo,
+        },
+        "↷",
+      ),
+      h(
+        "button",
+        {
+          class: "icon",
+          title: "Light or dark",
+          "aria-label": "Light or dark",
+          onclick: toggleTheme,
+        },
+        "◐",
+      ),
+      h("button", { class: "icon", title: "Keys", "aria-label": "Keys", onclick: showKeys }, "?"),
+    ),
+  );
 }
 
 function toggleTheme() {
   const root = document.documentElement;
   root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
-  try { localStorage.setItem("defgpa-theme", root.dataset.theme); } catch { /* private windows */ }
+  try {
+    localStorage.setItem("defgpa-theme", root.dataset.theme);
+  } catch {
+    /* private windows */
+  }
   tell("theme");
 }
 
 function setTheme() {
   let theme = null;
-  try { theme = localStorage.getItem("defgpa-theme"); } catch { /* private windows */ }
-  document.documentElement.dataset.theme = theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  try {
+    theme = localStorage.getItem("defgpa-theme");
+  } catch {
+    /* private windows */
+  }
+  document.documentElement.dataset.theme =
+    theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
 
 function showKeys() {
-  const keys = [["Ctrl Z, Ctrl Shift Z", "undo, redo"], ["J, K", "next, previous specimen or finding"], ["[ , ]", "previous, next landmark"], ["arrows", "move the landmark (3-D: turn; with Alt: move)"],
-    ["M", "mark the landmark as missing"], ["S", "swap two landmarks"], ["R", "reflect the specimen"], ["X", "exclude the specimen"], ["L", "exclude the landmark"], ["A", "accept the finding as it is"], ["+ , -", "zoom"]];
-  const dialog = h("dialog", { "aria-label": "Keys", onclose: () => dialog.remove() }, h("h2", {}, "Keys"),
-    h("dl", { class: "facts" }, keys.flatMap(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])),
-    h("p", {}), h("button", { class: "primary", onclick: () => dialog.close() }, "Close"));
+  const keys = [
+    ["Ctrl Z, Ctrl Shift Z", "undo, redo"],
+    ["J, K", "next, previous specimen or finding"],
+    ["[ , ]", "previous, next landmark"],
+    ["arrows", "move the landmark (3-D: turn; with Alt: move)"],
+    ["M", "mark the landmark as missing"],
+    ["S", "swap two landmarks"],
+    ["R", "reflect the specimen"],
+    ["X", "exclude the specimen"],
+    ["L", "exclude the landmark"],
+    ["A", "accept the finding as it is"],
+    ["+ , -", "zoom"],
+  ];
+  const dialog = h(
+    "dialog",
+    { "aria-label": "Keys", onclose: () => dialog.remove() },
+    h("h2", {}, "Keys"),
+    h(
+      "dl",
+      { class: "facts" },
+      keys.flatMap(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)]),
+    ),
+    h("p", {}),
+    h("button", { class: "primary", onclick: () => dialog.close() }, "Close"),
+  );
   document.body.append(dialog);
   dialog.showModal();
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || event.target.matches?.("input[type=text], textarea")) return;
+  if (
+    !(event.ctrlKey || event.metaKey) ||
+    event.key.toLowerCase() !== "z" ||
+    event.target.matches?.("input[type=text], textarea")
+  )
+    return;
   event.preventDefault();
   const log = store.project?.log;
   if (event.shiftKey ? log?.undone.length : log?.edits.length) (event.shiftKey ? redo : undo)();
 });
 
-listen((change) => { if (["edit", "queue", "project", "settings"].includes(change)) drawBar(); });
+listen((change) => {
+  if (["edit", "queue", "project", "settings"].includes(change)) drawBar();
+});
 window.addEventListener("hashchange", showStep);
-window.addEventListener("focus", async () => { // another tab may have changed the project
+window.addEventListener("focus", async () => {
+  // another tab may have changed the project
   if (!store.project) return;
   try {
     const { revision } = await get(`/api/projects/${encodeURIComponent(store.project.id)}`);
     if (revision !== store.project.revision) await openProject(store.project.id);
-  } catch { /* told when something is asked for */ }
+  } catch {
+    /* told when something is asked for */
+  }
 });
 
 setTheme();
@@ -121,9 +236,18 @@ setTheme();
   try {
     const start = await get("/api/start");
     let place = "";
-    try { place = localStorage.getItem("defgpa-place") ?? ""; } catch { /* private windows */ }
+    try {
+      place = localStorage.getItem("defgpa-place") ?? "";
+    } catch {
+      /* private windows */
+    }
     if (!location.hash && start.first) location.hash = `${encodeURIComponent(start.first)}/look`;
-    else if (!location.hash && place && start.projects.some(({ id }) => place.startsWith(`#${encodeURIComponent(id)}/`))) location.hash = place;
+    else if (
+      !location.hash &&
+      place &&
+      start.projects.some(({ id }) => place.startsWith(`#${encodeURIComponent(id)}/`))
+    )
+      location.hash = place;
     else await showStep();
   } catch (error) {
     fill(main, h("p", { class: "empty" }, error.message));

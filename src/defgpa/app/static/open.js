@@ -13,7 +13,14 @@ export async function showOpen(main, { go }) {
   };
   await draw();
   const isStart = !store.project; // then the address will change
-  return listen((change) => { if (["project", "settings", "superimposition", "queue"].includes(change) && store.project && !isStart) draw(); });
+  return listen((change) => {
+    if (
+      ["project", "settings", "superimposition", "queue"].includes(change) &&
+      store.project &&
+      !isStart
+    )
+      draw();
+  });
 }
 
 function drawStart(page, { projects, samples, version }, go) {
@@ -22,9 +29,14 @@ function drawStart(page, { projects, samples, version }, go) {
     await openProject(id);
     go(hasShapes() ? "look" : "open", id);
   };
-  fill(page,
+  fill(
+    page,
     h("h1", {}, "Look, correct, align, explore"),
-    h("p", { class: "lead" }, "Landmarks of many specimens, from the files you have to a corrected, tested and exported study. Everything stays on this machine."),
+    h(
+      "p",
+      { class: "lead" },
+      "Landmarks of many specimens, from the files you have to a corrected, tested and exported study. Everything stays on this machine.",
+    ),
     makeDrop(async (files) => {
       const title = (files[0].name.split("/")[0] || "study").replace(/\.[^.]*$/, "");
       const { id } = await post("/api/projects", { title });
@@ -32,35 +44,97 @@ function drawStart(page, { projects, samples, version }, go) {
       await openProject(id);
       go("open", id);
     }),
-    h("div", { class: "cards", style: { marginTop: "20px" } },
-      h("section", { class: "card" }, h("h2", {}, "Try it on a sample"), h("div", { class: "choices" },
-        samples.map(({ id, title }) => h("button", { "data-sample": id, onclick: () => open({ sample: id }).catch((error) => say(error.message, "error")) }, title)))),
-      h("section", { class: "card" }, h("h2", {}, "Recent projects"), projects.length
-        ? h("div", { class: "choices" }, projects.slice(0, 12).map(({ id, title, changed }) =>
-          h("button", { "data-project": id, onclick: () => go("look", id) }, title, h("small", {}, `${id} · ${new Date(changed * 1000).toLocaleString()}`))))
-        : h("p", { class: "soft" }, "None yet. What you open is kept here, with every edit."))),
-    h("p", { class: "soft", style: { marginTop: "24px" } }, `defgpa ${version}`));
+    h(
+      "div",
+      { class: "cards", style: { marginTop: "20px" } },
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Try it on a sample"),
+        h(
+          "div",
+          { class: "choices" },
+          samples.map(({ id, title }) =>
+            h(
+              "button",
+              {
+                "data-sample": id,
+                onclick: () => open({ sample: id }).catch((error) => say(error.message, "error")),
+              },
+              title,
+            ),
+          ),
+        ),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Recent projects"),
+        projects.length
+          ? h(
+              "div",
+              { class: "choices" },
+              projects
+                .slice(0, 12)
+                .map(({ id, title, changed }) =>
+                  h(
+                    "button",
+                    { "data-project": id, onclick: () => go("look", id) },
+                    title,
+                    h("small", {}, `${id} · ${new Date(changed * 1000).toLocaleString()}`),
+                  ),
+                ),
+            )
+          : h("p", { class: "soft" }, "None yet. What you open is kept here, with every edit."),
+      ),
+    ),
+    h("p", { class: "soft", style: { marginTop: "24px" } }, `defgpa ${version}`),
+  );
 }
 
 /** Where files are dropped, or chosen by buttons. */
 function makeDrop(onfiles) {
   const give = async (files) => {
     if (!files.length) return;
-    try { await onfiles(files); } catch (error) { say(error.message, "error"); }
+    try {
+      await onfiles(files);
+    } catch (error) {
+      say(error.message, "error");
+    }
   };
   const pick = (isFolder) => {
     const input = h("input", { type: "file", multiple: true, class: "chooser", hidden: true });
     if (isFolder) input.webkitdirectory = true;
-    input.addEventListener("change", () => give([...input.files].map((file) => ({ name: file.webkitRelativePath || file.name, file }))));
+    input.addEventListener("change", () =>
+      give([...input.files].map((file) => ({ name: file.webkitRelativePath || file.name, file }))),
+    );
     return input;
   };
-  const files = pick(false), folder = pick(true);
+  const files = pick(false),
+    folder = pick(true);
   files.id = "choose-files";
-  const drop = h("section", { class: "drop", "aria-label": "Drop files here" },
+  const drop = h(
+    "section",
+    { class: "drop", "aria-label": "Drop files here" },
     h("h2", {}, "Drop landmark files here"),
-    h("p", { class: "soft" }, "TPS, NTS, FCSV, JSON, Morphologika, CSV, PTS, MATLAB, R, meshes and more; a folder or a zip of them; with photographs, meshes and a table of covariates if you have them."),
-    h("div", { class: "row" }, h("button", { class: "primary", onclick: () => files.click() }, "Choose files"), h("button", { onclick: () => folder.click() }, "Choose a folder"), files, folder));
-  drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
+    h(
+      "p",
+      { class: "soft" },
+      "TPS, NTS, FCSV, JSON, Morphologika, CSV, PTS, MATLAB, R, meshes and more; a folder or a zip of them; with photographs, meshes and a table of covariates if you have them.",
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { class: "primary", onclick: () => files.click() }, "Choose files"),
+      h("button", { onclick: () => folder.click() }, "Choose a folder"),
+      files,
+      folder,
+    ),
+  );
+  drop.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    drop.classList.add("over");
+  });
   drop.addEventListener("dragleave", () => drop.classList.remove("over"));
   drop.addEventListener("drop", async (event) => {
     event.preventDefault();
@@ -76,7 +150,11 @@ async function readDropped(transfer) {
   if (!entries.length) return [...transfer.files].map((file) => ({ name: file.name, file }));
   const found = [];
   const walk = async (entry, prefix) => {
-    if (entry.isFile) found.push({ name: prefix + entry.name, file: await new Promise((resolve, reject) => entry.file(resolve, reject)) });
+    if (entry.isFile)
+      found.push({
+        name: prefix + entry.name,
+        file: await new Promise((resolve, reject) => entry.file(resolve, reject)),
+      });
     else {
       const reader = entry.createReader();
       for (;;) {
@@ -92,7 +170,12 @@ async function readDropped(transfer) {
 
 async function send(id, files) {
   const progress = h("progress", { max: files.length, value: 0 });
-  const note = h("p", { class: "message" }, `Reading ${files.length} file${files.length > 1 ? "s" : ""} `, progress);
+  const note = h(
+    "p",
+    { class: "message" },
+    `Reading ${files.length} file${files.length > 1 ? "s" : ""} `,
+    progress,
+  );
   document.getElementById("messages").append(note);
   try {
     for (const { name, file } of files) {
@@ -100,54 +183,181 @@ async function send(id, files) {
       await upload(id, name, file);
       progress.value += 1;
     }
-  } finally { note.remove(); }
+  } finally {
+    note.remove();
+  }
 }
 
 function drawProject(page, go) {
   const { project } = store;
   const { info } = project;
-  fill(page,
+  fill(
+    page,
     h("h1", {}, project.title),
     h("p", { class: "lead" }, `Kept in ${project.folder}. The original files are never changed.`),
-    project.problem && h("div", { class: "worry", role: "alert" }, h("h3", {}, "These files cannot be read as they are"), h("p", {}, project.problem), makeFixes(project)),
-    store.problem && h("div", { class: "worry", role: "alert" }, h("h3", {}, "These specimens cannot be superimposed as they are"), h("p", {}, store.problem), h("p", {}, "Exclude or correct them in Look and Correct.")),
-    project.notes.length > 0 && h("div", { class: "worry" }, project.notes.map((note) => h("p", {}, note))),
-    info && info.likely_missing !== null && h("div", { class: "worry" }, h("p", {}, `Some landmarks have ${number(info.likely_missing)} in all coordinates, away from all others. Does that mean missing?`),
-      h("button", { onclick: () => changeSettings({ reading: { ...project.settings.reading, missing: info.likely_missing } }) }, "Yes, they are missing")),
-    h("div", { class: "two" },
-      h("div", { class: "stack" },
-        info && h("section", { class: "card" }, h("h2", {}, "What is in it"), describe(project, info), h("p", {}),
-          h("div", { class: "row" }, h("button", { class: "primary", onclick: () => go("look") }, "Look at the specimens"),
-            store.queue?.length ? h("button", { onclick: () => go("correct") }, `${store.queue.length} thing${store.queue.length > 1 ? "s" : ""} worth a look`) : store.queue ? h("span", { class: "soft" }, "Nothing looks wrong.") : null)),
-        makeDrop(async (files) => { await send(project.id, files); await openProject(project.id); })),
-      h("section", { class: "card" }, h("h2", {}, "Files"), project.files.length
-        ? table(["file", "what", "bytes", ""], project.files.map((file) => [file.name, file.role, file.size,
-          h("button", { class: "quiet", "aria-label": `Remove ${file.name}`, onclick: () => remove(file.name) }, "Remove")]))
-        : h("p", { class: "soft" }, "None yet."),
-      project.pictures > 0 && h("p", { class: "soft" }, `${project.pictures} photographs are shown under their landmarks.`))));
+    project.problem &&
+      h(
+        "div",
+        { class: "worry", role: "alert" },
+        h("h3", {}, "These files cannot be read as they are"),
+        h("p", {}, project.problem),
+        makeFixes(project),
+      ),
+    store.problem &&
+      h(
+        "div",
+        { class: "worry", role: "alert" },
+        h("h3", {}, "These specimens cannot be superimposed as they are"),
+        h("p", {}, store.problem),
+        h("p", {}, "Exclude or correct them in Look and Correct."),
+      ),
+    project.notes.length > 0 &&
+      h(
+        "div",
+        { class: "worry" },
+        project.notes.map((note) => h("p", {}, note)),
+      ),
+    info &&
+      info.likely_missing !== null &&
+      h(
+        "div",
+        { class: "worry" },
+        h(
+          "p",
+          {},
+          `Some landmarks have ${number(info.likely_missing)} in all coordinates, away from all others. Does that mean missing?`,
+        ),
+        h(
+          "button",
+          {
+            onclick: () =>
+              changeSettings({
+                reading: { ...project.settings.reading, missing: info.likely_missing },
+              }),
+          },
+          "Yes, they are missing",
+        ),
+      ),
+    h(
+      "div",
+      { class: "two" },
+      h(
+        "div",
+        { class: "stack" },
+        info &&
+          h(
+            "section",
+            { class: "card" },
+            h("h2", {}, "What is in it"),
+            describe(project, info),
+            h("p", {}),
+            h(
+              "div",
+              { class: "row" },
+              h("button", { class: "primary", onclick: () => go("look") }, "Look at the specimens"),
+              store.queue?.length
+                ? h(
+                    "button",
+                    { onclick: () => go("correct") },
+                    `${store.queue.length} thing${store.queue.length > 1 ? "s" : ""} worth a look`,
+                  )
+                : store.queue
+                  ? h("span", { class: "soft" }, "Nothing looks wrong.")
+                  : null,
+            ),
+          ),
+        makeDrop(async (files) => {
+          await send(project.id, files);
+          await openProject(project.id);
+        }),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Files"),
+        project.files.length
+          ? table(
+              ["file", "what", "bytes", ""],
+              project.files.map((file) => [
+                file.name,
+                file.role,
+                file.size,
+                h(
+                  "button",
+                  {
+                    class: "quiet",
+                    "aria-label": `Remove ${file.name}`,
+                    onclick: () => remove(file.name),
+                  },
+                  "Remove",
+                ),
+              ]),
+            )
+          : h("p", { class: "soft" }, "None yet."),
+        project.pictures > 0 &&
+          h(
+            "p",
+            { class: "soft" },
+            `${project.pictures} photographs are shown under their landmarks.`,
+          ),
+      ),
+    ),
+  );
 }
 
 function describe(project, info) {
   const total = info.shapes * info.landmarks;
   const groups = project.columns.group ?? [];
-  const counts = Object.entries(groups.reduce((all, group) => ({ ...all, [group]: (all[group] ?? 0) + 1 }), {}));
-  const facts = [["specimens", info.shapes], ["landmarks", info.landmarks], ["dimensions", info.dimension], ["missing landmarks", `${info.missing} of ${total}`], ["units", info.units],
-    info.format && ["format", info.format], info.space && ["anatomical system", info.space], counts.length && ["groups", counts.map(([name, count]) => `${name} ${count}`).join(", ")],
-    Object.keys(project.columns).length && ["columns", Object.keys(project.columns).join(", ")], info.incomplete.length && ["left out, unfinished", info.incomplete.join(", ")]].filter(Boolean);
-  return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]));
+  const counts = Object.entries(
+    groups.reduce((all, group) => ({ ...all, [group]: (all[group] ?? 0) + 1 }), {}),
+  );
+  const facts = [
+    ["specimens", info.shapes],
+    ["landmarks", info.landmarks],
+    ["dimensions", info.dimension],
+    ["missing landmarks", `${info.missing} of ${total}`],
+    ["units", info.units],
+    info.format && ["format", info.format],
+    info.space && ["anatomical system", info.space],
+    counts.length && ["groups", counts.map(([name, count]) => `${name} ${count}`).join(", ")],
+    Object.keys(project.columns).length && ["columns", Object.keys(project.columns).join(", ")],
+    info.incomplete.length && ["left out, unfinished", info.incomplete.join(", ")],
+  ].filter(Boolean);
+  return h(
+    "dl",
+    { class: "facts" },
+    facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
+  );
 }
 
 /** Ways to read files that were refused. */
 function makeFixes(project) {
   const { reading } = project.settings;
-  const fixes = [["incomplete", "drop", "Leave unfinished specimens out"], ["on_mismatch", "warn", "Take what there is where a count is wrong"], ["match", "position", "Match landmarks by their order"]];
-  return h("div", { class: "row" }, fixes.filter(([key, value]) => reading[key] !== value).map(([key, value, text]) =>
-    h("button", { onclick: () => changeSettings({ reading: { ...reading, [key]: value } }) }, text)));
+  const fixes = [
+    ["incomplete", "drop", "Leave unfinished specimens out"],
+    ["on_mismatch", "warn", "Take what there is where a count is wrong"],
+    ["match", "position", "Match landmarks by their order"],
+  ];
+  return h(
+    "div",
+    { class: "row" },
+    fixes
+      .filter(([key, value]) => reading[key] !== value)
+      .map(([key, value, text]) =>
+        h(
+          "button",
+          { onclick: () => changeSettings({ reading: { ...reading, [key]: value } }) },
+          text,
+        ),
+      ),
+  );
 }
 
 async function remove(name) {
   try {
     await post(path("/files/remove"), { revision: store.project.revision, name });
     await openProject(store.project.id);
-  } catch (error) { say(error.message, "error"); }
+  } catch (error) {
+    say(error.message, "error");
+  }
 }

@@ -6,23 +6,39 @@ import { store } from "./store.js";
 
 /** Run work of the server, its progress shown in a container; the result, or null where it was cancelled or failed. */
 export async function run(container, body, handlers = {}) {
-  const bar = h("progress", { "aria-label": "Progress" }), text = h("span", { class: "text", role: "status" }, "Starting …");
+  const bar = h("progress", { "aria-label": "Progress" }),
+    text = h("span", { class: "text", role: "status" }, "Starting …");
   const stop = h("button", { "data-action": "cancel" }, "Cancel");
   fill(container, h("div", { class: "progress" }, text, bar, stop));
   let stage = "";
   try {
     const job = await startJob(store.project.id, body, {
       ...handlers,
-      stage: (event) => { stage = event.text; text.textContent = stage; bar.removeAttribute("value"); handlers.stage?.(event); },
-      progress: ({ done, total }) => { bar.max = total || 1; bar.value = done; text.textContent = `${stage || "Working"}: ${done} of ${total}`; },
+      stage: (event) => {
+        stage = event.text;
+        text.textContent = stage;
+        bar.removeAttribute("value");
+        handlers.stage?.(event);
+      },
+      progress: ({ done, total }) => {
+        bar.max = total || 1;
+        bar.value = done;
+        text.textContent = `${stage || "Working"}: ${done} of ${total}`;
+      },
       note: (event) => say(event.text),
     });
-    stop.addEventListener("click", () => { stop.disabled = true; text.textContent = "Stopping …"; job.cancel(); });
+    stop.addEventListener("click", () => {
+      stop.disabled = true;
+      text.textContent = "Stopping …";
+      job.cancel();
+    });
     const result = await job.promise;
     if (result === null) say("Cancelled.");
     return result;
   } catch (error) {
     say(error.message, "error");
     return null;
-  } finally { fill(container); }
+  } finally {
+    fill(container);
+  }
 }

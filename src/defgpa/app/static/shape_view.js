@@ -8,7 +8,9 @@ import { makeView, unpack } from "./view.js";
 /** Links between landmarks that are analysed, by their numbers in the analysis. */
 export function analysedLinks() {
   const numbers = new Map(store.project.included[1].map((j, k) => [j, k]));
-  return store.project.links.filter(([a, b]) => numbers.has(a) && numbers.has(b)).map(([a, b]) => [numbers.get(a), numbers.get(b)]);
+  return store.project.links
+    .filter(([a, b]) => numbers.has(a) && numbers.has(b))
+    .map(([a, b]) => [numbers.get(a), numbers.get(b)]);
 }
 
 export class ShapeView {
@@ -19,18 +21,37 @@ export class ShapeView {
     this.withMesh = false;
   }
 
-  async start() { this.view = await makeView(this.picture, store.project.dims); return this; }
+  async start() {
+    this.view = await makeView(this.picture, store.project.dims);
+    return this;
+  }
 
-  stop() { this.view.destroy(); }
+  stop() {
+    this.view.destroy();
+  }
 
   /** Show a drawing of the server: points, mean, perhaps a grid. */
   draw({ points, mean, grid }, meshes = []) {
     this.last = [{ points, mean, grid }, meshes];
-    this.view.show({ points, mean: grid ? null : mean, grid, meshes, links: analysedLinks(), names: store.project.included[1].map((j) => store.project.landmarks[j]), bounds: mean, label: "The shape at this place" }, !this.isFirst);
+    this.view.show(
+      {
+        points,
+        mean: grid ? null : mean,
+        grid,
+        meshes,
+        links: analysedLinks(),
+        names: store.project.included[1].map((j) => store.project.landmarks[j]),
+        bounds: mean,
+        label: "The shape at this place",
+      },
+      !this.isFirst,
+    );
     this.isFirst = false;
   }
 
-  redraw() { if (this.last) this.draw(...this.last); }
+  redraw() {
+    if (this.last) this.draw(...this.last);
+  }
 
   /** Ask for a shape and show it; of several requests only the last is shown. */
   async ask(body) {
@@ -42,16 +63,24 @@ export class ShapeView {
         const next = this.wanted;
         this.wanted = null;
         const drawn = await post(path("/shape"), next);
-        const meshes = this.withMesh ? [await unpack(await post(path("/shape"), { ...next, mesh: true }))] : [];
+        const meshes = this.withMesh
+          ? [await unpack(await post(path("/shape"), { ...next, mesh: true }))]
+          : [];
         if (this.picture.isConnected) this.draw(drawn, meshes);
         this.answer = drawn;
       }
-    } finally { this.isAsking = false; }
+    } finally {
+      this.isAsking = false;
+    }
   }
 }
 
 /** Between two drawings, so far along. */
 export function blend(a, b, t) {
   const mix = (p, q) => p.map((x, k) => (Array.isArray(x) ? mix(x, q[k]) : x + t * (q[k] - x)));
-  return { points: mix(a.points, b.points), mean: a.mean, grid: a.grid ? mix(a.grid, b.grid) : undefined };
+  return {
+    points: mix(a.points, b.points),
+    mean: a.mean,
+    grid: a.grid ? mix(a.grid, b.grid) : undefined,
+  };
 }

@@ -4,12 +4,31 @@ import { get, getBuffer } from "./api.js";
 import { checkbox, fill, h, number, say, select } from "./dom.js";
 import { isThere, rowsOf, transform } from "./geometry.js";
 import { SpecimenList } from "./list.js";
-import { choose, edit, isIncluded, isLandmarkIncluded, listen, path, pointsOf, store } from "./store.js";
+import {
+  choose,
+  edit,
+  isIncluded,
+  isLandmarkIncluded,
+  listen,
+  path,
+  pointsOf,
+  store,
+} from "./store.js";
 import { makeView, unpack } from "./view.js";
 
-const NAMES = { mirrored: "mirrored", "exchanged-landmarks": "swapped", "misplaced-landmark": "misplaced", "far-shape": "far off", "other-size": "size", "repeated-shape": "copy", "unusual-landmark": "unusual", "unusual-specimen": "unusual" };
+const NAMES = {
+  mirrored: "mirrored",
+  "exchanged-landmarks": "swapped",
+  "misplaced-landmark": "misplaced",
+  "far-shape": "far off",
+  "other-size": "size",
+  "repeated-shape": "copy",
+  "unusual-landmark": "unusual",
+  "unusual-specimen": "unusual",
+};
 const options = { names: false, links: true, mean: true, photograph: true, mesh: true };
-const photographs = new Map(), meshes = new Map();
+const photographs = new Map(),
+  meshes = new Map();
 
 export async function showSpecimens(main, isEditing) {
   const page = new SpecimenPage(isEditing);
@@ -21,19 +40,40 @@ export async function showSpecimens(main, isEditing) {
 class SpecimenPage {
   constructor(isEditing) {
     this.isEditing = isEditing;
-    this.left = h("aside", { class: "side left", "aria-label": isEditing ? "Queue of findings" : "Specimens" });
+    this.left = h("aside", {
+      class: "side left",
+      "aria-label": isEditing ? "Queue of findings" : "Specimens",
+    });
     this.title = h("h2", {});
     this.tools = h("div", { class: "row tight middle", style: { margin: 0 } });
     this.picture = h("div", { class: "picture" });
     this.foot = h("div", { class: "foot" });
-    this.right = h("aside", { class: "side right", "aria-label": isEditing ? "Corrections" : "About the specimen" });
-    this.element = h("div", { class: "specimens" }, this.left, h("section", { class: "stage" }, h("div", { class: "head" }, this.title, this.tools), this.picture, this.foot), this.right);
+    this.right = h("aside", {
+      class: "side right",
+      "aria-label": isEditing ? "Corrections" : "About the specimen",
+    });
+    this.element = h(
+      "div",
+      { class: "specimens" },
+      this.left,
+      h(
+        "section",
+        { class: "stage" },
+        h("div", { class: "head" }, this.title, this.tools),
+        this.picture,
+        this.foot,
+      ),
+      this.right,
+    );
     this.linkStart = null;
     this.reason = "";
   }
 
   async start() {
-    const handlers = { onpick: (landmark) => this.pick(landmark), onkey: (event) => this.onkey(event) };
+    const handlers = {
+      onpick: (landmark) => this.pick(landmark),
+      onkey: (event) => this.onkey(event),
+    };
     if (this.isEditing) handlers.onmove = (landmark, point) => this.move(landmark, point);
     this.view = await makeView(this.picture, store.project.dims, handlers);
     window.defgpaView = this.view;
@@ -42,17 +82,23 @@ class SpecimenPage {
       this.list.draw();
     }
     this.stopListening = listen((change) => this.onchange(change));
-    this.keys = (event) => { if (!event.target.closest("input, select, textarea, canvas, dialog")) this.onkey(event); };
+    this.keys = (event) => {
+      if (!event.target.closest("input, select, textarea, canvas, dialog")) this.onkey(event);
+    };
     document.addEventListener("keydown", this.keys);
     this.drawTools();
-    if (this.isEditing) { this.chooseFirst(); this.drawQueue(); }
+    if (this.isEditing) {
+      this.chooseFirst();
+      this.drawQueue();
+    }
     await this.load(false);
   }
 
   /** Begin with the worst finding, unless a specimen with a finding is shown already. */
   chooseFirst() {
     const [first] = store.queue ?? [];
-    if (!first || this.hasChosen || store.queue.some(({ specimen }) => specimen === store.specimen)) return;
+    if (!first || this.hasChosen || store.queue.some(({ specimen }) => specimen === store.specimen))
+      return;
     this.hasChosen = true;
     Object.assign(store, { specimen: first.specimen, landmark: first.landmarks[0] ?? null });
   }
@@ -65,14 +111,37 @@ class SpecimenPage {
   }
 
   onchange(change) {
-    if (change === "theme") { this.show(true); this.list?.draw(); }
-    if (change === "choice") { this.load(false); this.list?.mark(); if (this.isEditing) this.drawQueue(); }
-    if (change === "edit") { this.place = store.place?.number === store.specimen ? store.place.place : this.place; this.show(true); this.drawRight(); }
-    if (change === "superimposition") { this.load(true); this.list?.draw(); }
-    if (change === "project") { this.list?.draw(); this.load(true); }
+    if (change === "theme") {
+      this.show(true);
+      this.list?.draw();
+    }
+    if (change === "choice") {
+      this.load(false);
+      this.list?.mark();
+      if (this.isEditing) this.drawQueue();
+    }
+    if (change === "edit") {
+      this.place = store.place?.number === store.specimen ? store.place.place : this.place;
+      this.show(true);
+      this.drawRight();
+    }
+    if (change === "superimposition") {
+      this.load(true);
+      this.list?.draw();
+    }
+    if (change === "project") {
+      this.list?.draw();
+      this.load(true);
+    }
     if (change === "choice" || change === "edit") this.hasChosen = true;
-    if (change === "queue" && this.isEditing && !this.hasChosen) { this.chooseFirst(); this.load(false); }
-    if (change === "queue") { if (this.isEditing) this.drawQueue(); this.drawRight(); }
+    if (change === "queue" && this.isEditing && !this.hasChosen) {
+      this.chooseFirst();
+      this.load(false);
+    }
+    if (change === "queue") {
+      if (this.isEditing) this.drawQueue();
+      this.drawRight();
+    }
   }
 
   /** Ask where the mean shape lies in the specimen, and show it. */
@@ -86,8 +155,14 @@ class SpecimenPage {
       if (specimen !== store.specimen) return;
       this.place = answer.place;
       await this.loadPicture(specimen);
-    } catch (error) { say(error.message, "error"); }
-    if (specimen === store.specimen && this.picture.isConnected) { this.show(keep || this.hasShown === specimen); this.hasShown = specimen; this.drawRight(); }
+    } catch (error) {
+      say(error.message, "error");
+    }
+    if (specimen === store.specimen && this.picture.isConnected) {
+      this.show(keep || this.hasShown === specimen);
+      this.hasShown = specimen;
+      this.drawRight();
+    }
   }
 
   async loadPicture(specimen) {
@@ -96,7 +171,12 @@ class SpecimenPage {
     if (project.photographs[specimen] && !photographs.has(key)) {
       const image = new Image();
       image.src = path(`/photograph?number=${specimen}`);
-      try { await image.decode(); photographs.set(key, image); } catch { photographs.set(key, null); }
+      try {
+        await image.decode();
+        photographs.set(key, image);
+      } catch {
+        photographs.set(key, null);
+      }
     }
     if (project.meshes[specimen] && !meshes.has(key)) {
       if (meshes.size > 12) meshes.delete(meshes.keys().next().value);
@@ -108,20 +188,36 @@ class SpecimenPage {
   spread(rows) {
     if (!rows) return null;
     const all = Array(store.project.landmarks.length).fill(null);
-    store.project.included[1].forEach((j, k) => { all[j] = rows[k]; });
+    store.project.included[1].forEach((j, k) => {
+      all[j] = rows[k];
+    });
     return all;
   }
 
   makeScene() {
     const { project, specimen, landmark } = store;
-    const key = `${project.id}/${specimen}`, points = pointsOf(specimen);
+    const key = `${project.id}/${specimen}`,
+      points = pointsOf(specimen);
     const item = this.item();
     const image = options.photograph ? photographs.get(key) : null;
     const scene = {
-      points, names: project.landmarks, showNames: options.names, links: options.links ? project.links : [], selected: landmark, marked: item?.specimen === specimen ? item.landmarks : [],
-      excluded: project.landmarks.map((_, j) => j).filter((j) => !isLandmarkIncluded(j)), label: `Specimen ${project.names[specimen]}`,
+      points,
+      names: project.landmarks,
+      showNames: options.names,
+      links: options.links ? project.links : [],
+      selected: landmark,
+      marked: item?.specimen === specimen ? item.landmarks : [],
+      excluded: project.landmarks.map((_, j) => j).filter((j) => !isLandmarkIncluded(j)),
+      label: `Specimen ${project.names[specimen]}`,
       isDown: Boolean(image) && project.info.format !== "tps",
-      photograph: image ? { image, scale: project.scales[specimen] ?? 1, isUp: project.info.format === "tps", flip: project.reflected[specimen] === 1 } : null,
+      photograph: image
+        ? {
+            image,
+            scale: project.scales[specimen] ?? 1,
+            isUp: project.info.format === "tps",
+            flip: project.reflected[specimen] === 1,
+          }
+        : null,
     };
     if (this.place) {
       if (options.mean) scene.mean = this.spread(this.place.mean);
@@ -130,7 +226,16 @@ class SpecimenPage {
       scene.cloud = landmark === null ? null : this.findCloud(landmark);
     }
     if (options.mesh && meshes.get(key)) scene.meshes = [meshes.get(key)];
-    else if (options.mesh && project.faces && project.dims === 3) scene.meshes = [{ vertices: store.points.slice(specimen * points.length * 3, (specimen + 1) * points.length * 3), faces: new Uint32Array(project.faces.flat()) }];
+    else if (options.mesh && project.faces && project.dims === 3)
+      scene.meshes = [
+        {
+          vertices: store.points.slice(
+            specimen * points.length * 3,
+            (specimen + 1) * points.length * 3,
+          ),
+          faces: new Uint32Array(project.faces.flat()),
+        },
+      ];
     if (project.reflected[specimen] && scene.meshes) scene.meshes = [];
     return scene;
   }
@@ -141,10 +246,12 @@ class SpecimenPage {
     const k = included[1].indexOf(landmark);
     if (k < 0 || !store.superimposed) return null;
     const m = included[1].length;
-    return included[0].filter((i) => i !== store.specimen).map((i) => {
-      const [point] = rowsOf(store.superimposed, 1, dims, included[0].indexOf(i) * m + k);
-      return isThere(point) ? transform(point, this.place) : null;
-    });
+    return included[0]
+      .filter((i) => i !== store.specimen)
+      .map((i) => {
+        const [point] = rowsOf(store.superimposed, 1, dims, included[0].indexOf(i) * m + k);
+        return isThere(point) ? transform(point, this.place) : null;
+      });
   }
 
   show(keep) {
@@ -152,88 +259,356 @@ class SpecimenPage {
     this.title.textContent = store.project.names[store.specimen];
     this.view.isLinking = this.isLinking;
     this.view.show(this.makeScene(), keep);
-    const keys = [["measured", "landmark"], ["missing", "missing, at its estimated place"], options.mean && ["mean", "mean shape"], store.landmark !== null && ["cloud", "the same landmark in the others"]].filter(Boolean);
-    fill(this.foot, keys.map(([kind, text]) => h("span", { class: "key" }, h("i", { class: kind }), text)));
+    const keys = [
+      ["measured", "landmark"],
+      ["missing", "missing, at its estimated place"],
+      options.mean && ["mean", "mean shape"],
+      store.landmark !== null && ["cloud", "the same landmark in the others"],
+    ].filter(Boolean);
+    fill(
+      this.foot,
+      keys.map(([kind, text]) => h("span", { class: "key" }, h("i", { class: kind }), text)),
+    );
   }
 
   drawTools() {
-    const again = (name) => (value) => { options[name] = value; this.show(true); };
+    const again = (name) => (value) => {
+      options[name] = value;
+      this.show(true);
+    };
     const { project } = store;
-    fill(this.tools,
-      checkbox("Names", options.names, again("names")), checkbox("Links", options.links, again("links")), checkbox("Mean", options.mean, again("mean")),
-      project.photographs.some(Boolean) && checkbox("Photograph", options.photograph, again("photograph")),
-      (project.meshes.some(Boolean) || project.faces) && checkbox("Mesh", options.mesh, again("mesh")),
-      h("button", { class: "icon", title: "Fit the specimen into the view", "aria-label": "Fit the specimen into the view", onclick: () => this.view.reset() }, "⤢"));
+    fill(
+      this.tools,
+      checkbox("Names", options.names, again("names")),
+      checkbox("Links", options.links, again("links")),
+      checkbox("Mean", options.mean, again("mean")),
+      project.photographs.some(Boolean) &&
+        checkbox("Photograph", options.photograph, again("photograph")),
+      (project.meshes.some(Boolean) || project.faces) &&
+        checkbox("Mesh", options.mesh, again("mesh")),
+      h(
+        "button",
+        {
+          class: "icon",
+          title: "Fit the specimen into the view",
+          "aria-label": "Fit the specimen into the view",
+          onclick: () => this.view.reset(),
+        },
+        "⤢",
+      ),
+    );
   }
 
   item() {
     if (!this.isEditing || !store.queue) return null;
-    return store.queue.find((item) => item.specimen === store.specimen && (store.landmark === null || !item.landmarks.length || item.landmarks.includes(store.landmark))) ?? null;
+    return (
+      store.queue.find(
+        (item) =>
+          item.specimen === store.specimen &&
+          (store.landmark === null ||
+            !item.landmarks.length ||
+            item.landmarks.includes(store.landmark)),
+      ) ?? null
+    );
   }
 
   drawQueue() {
     const items = store.queue;
     const current = this.item();
-    fill(this.left, h("div", { class: "head" }, h("h2", { style: { margin: 0 } }, "Worth a look"),
-      h("small", {}, items === null ? "Looking …" : items.length ? `${items.length}, the worst first` : "Nothing looks wrong any more."),
-      select(store.project.names.map((name, i) => [i, name]), store.specimen, (value) => choose(Number(value)), { "aria-label": "Specimen", id: "specimen" })),
-    h("ul", { class: "queue" }, (items ?? []).map((item, k) => h("li", {}, h("button", {
-      "aria-current": item === current ? "true" : null, "data-item": k, onclick: () => choose(item.specimen, item.landmarks[0] ?? null),
-    }, h("span", { class: `kind${item.finding.startsWith("unusual") ? " mild" : ""}` }, NAMES[item.finding] ?? item.finding), h("strong", {}, store.project.names[item.specimen]), h("small", {}, item.text))))));
+    fill(
+      this.left,
+      h(
+        "div",
+        { class: "head" },
+        h("h2", { style: { margin: 0 } }, "Worth a look"),
+        h(
+          "small",
+          {},
+          items === null
+            ? "Looking …"
+            : items.length
+              ? `${items.length}, the worst first`
+              : "Nothing looks wrong any more.",
+        ),
+        select(
+          store.project.names.map((name, i) => [i, name]),
+          store.specimen,
+          (value) => choose(Number(value)),
+          { "aria-label": "Specimen", id: "specimen" },
+        ),
+      ),
+      h(
+        "ul",
+        { class: "queue" },
+        (items ?? []).map((item, k) =>
+          h(
+            "li",
+            {},
+            h(
+              "button",
+              {
+                "aria-current": item === current ? "true" : null,
+                "data-item": k,
+                onclick: () => choose(item.specimen, item.landmarks[0] ?? null),
+              },
+              h(
+                "span",
+                { class: `kind${item.finding.startsWith("unusual") ? " mild" : ""}` },
+                NAMES[item.finding] ?? item.finding,
+              ),
+              h("strong", {}, store.project.names[item.specimen]),
+              h("small", {}, item.text),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   drawRight() {
-    fill(this.right, this.isEditing ? this.makeActions() : null, this.makeFacts(), this.makeLandmarks(), this.isEditing ? this.makeLog() : null);
+    fill(
+      this.right,
+      this.isEditing ? this.makeActions() : null,
+      this.makeFacts(),
+      this.makeLandmarks(),
+      this.isEditing ? this.makeLog() : null,
+    );
   }
 
   makeActions() {
     const { landmark, specimen, project } = store;
     const item = this.item();
     const isMissing = landmark !== null && !isThere(pointsOf(specimen)[landmark]);
-    const button = (text, key, work, isOff = false, action = "") => h("button", { onclick: work, disabled: isOff, "data-action": action, class: item?.remedy === action && action ? "suggested" : "" }, text, h("kbd", {}, key));
-    return h("section", { "aria-label": "Corrections" },
-      item ? h("div", { class: "worry" }, h("p", {}, h("strong", {}, project.names[item.specimen]), ` ${item.text}`)) : null,
-      h("p", { class: "soft" }, landmark === null ? "Click a landmark to correct it; drag it to move it." : ["Landmark ", h("strong", {}, project.landmarks[landmark]), isMissing ? " (missing: drag the ring to place it)" : ""]),
-      h("div", { class: "actions" },
-        button("Mark missing", "M", () => this.act("set missing"), landmark === null || isMissing, "set missing"),
-        button(this.swapStart !== undefined && this.swapStart !== null ? "… with which?" : "Swap with …", "S", () => this.act("swap"), landmark === null && !(item?.remedy === "swap"), "swap"),
+    const button = (text, key, work, isOff = false, action = "") =>
+      h(
+        "button",
+        {
+          onclick: work,
+          disabled: isOff,
+          "data-action": action,
+          class: item?.remedy === action && action ? "suggested" : "",
+        },
+        text,
+        h("kbd", {}, key),
+      );
+    return h(
+      "section",
+      { "aria-label": "Corrections" },
+      item
+        ? h(
+            "div",
+            { class: "worry" },
+            h("p", {}, h("strong", {}, project.names[item.specimen]), ` ${item.text}`),
+          )
+        : null,
+      h(
+        "p",
+        { class: "soft" },
+        landmark === null
+          ? "Click a landmark to correct it; drag it to move it."
+          : [
+              "Landmark ",
+              h("strong", {}, project.landmarks[landmark]),
+              isMissing ? " (missing: drag the ring to place it)" : "",
+            ],
+      ),
+      h(
+        "div",
+        { class: "actions" },
+        button(
+          "Mark missing",
+          "M",
+          () => this.act("set missing"),
+          landmark === null || isMissing,
+          "set missing",
+        ),
+        button(
+          this.swapStart !== undefined && this.swapStart !== null ? "… with which?" : "Swap with …",
+          "S",
+          () => this.act("swap"),
+          landmark === null && !(item?.remedy === "swap"),
+          "swap",
+        ),
         button("Reflect specimen", "R", () => this.act("reflect"), false, "reflect"),
-        isIncluded(specimen) ? button("Exclude specimen", "X", () => this.act("exclude specimen"), false, "exclude specimen") : button("Include specimen", "X", () => this.act("include specimen"), false, "include specimen"),
-        landmark === null || isLandmarkIncluded(landmark) ? button("Exclude landmark", "L", () => this.act("exclude landmark"), landmark === null, "exclude landmark") : button("Include landmark", "L", () => this.act("include landmark"), false, "include landmark"),
+        isIncluded(specimen)
+          ? button(
+              "Exclude specimen",
+              "X",
+              () => this.act("exclude specimen"),
+              false,
+              "exclude specimen",
+            )
+          : button(
+              "Include specimen",
+              "X",
+              () => this.act("include specimen"),
+              false,
+              "include specimen",
+            ),
+        landmark === null || isLandmarkIncluded(landmark)
+          ? button(
+              "Exclude landmark",
+              "L",
+              () => this.act("exclude landmark"),
+              landmark === null,
+              "exclude landmark",
+            )
+          : button(
+              "Include landmark",
+              "L",
+              () => this.act("include landmark"),
+              false,
+              "include landmark",
+            ),
         button("Accept as it is", "A", () => this.act("accept"), !item, "accept"),
-        h("button", { "aria-pressed": String(Boolean(this.isLinking)), class: this.isLinking ? "suggested" : "", "data-action": "link", onclick: () => { this.isLinking = !this.isLinking; this.linkStart = null; this.show(true); this.drawRight(); } }, this.isLinking ? "Stop drawing links" : "Draw links"),
-        h("button", { onclick: () => this.next(1), disabled: !store.queue?.length, "data-action": "next" }, "Next finding", h("kbd", {}, "J"))),
-      this.isLinking ? h("p", { class: "soft" }, "Click two landmarks to join them, or to remove the line between them.") : null,
-      h("label", { class: "field", style: { marginTop: "10px" } }, h("span", {}, "Reason (kept with the edit)"), h("input", { type: "text", value: this.reason, maxlength: 500, id: "reason", oninput: (event) => { this.reason = event.target.value; } })));
+        h(
+          "button",
+          {
+            "aria-pressed": String(Boolean(this.isLinking)),
+            class: this.isLinking ? "suggested" : "",
+            "data-action": "link",
+            onclick: () => {
+              this.isLinking = !this.isLinking;
+              this.linkStart = null;
+              this.show(true);
+              this.drawRight();
+            },
+          },
+          this.isLinking ? "Stop drawing links" : "Draw links",
+        ),
+        h(
+          "button",
+          { onclick: () => this.next(1), disabled: !store.queue?.length, "data-action": "next" },
+          "Next finding",
+          h("kbd", {}, "J"),
+        ),
+      ),
+      this.isLinking
+        ? h(
+            "p",
+            { class: "soft" },
+            "Click two landmarks to join them, or to remove the line between them.",
+          )
+        : null,
+      h(
+        "label",
+        { class: "field", style: { marginTop: "10px" } },
+        h("span", {}, "Reason (kept with the edit)"),
+        h("input", {
+          type: "text",
+          value: this.reason,
+          maxlength: 500,
+          id: "reason",
+          oninput: (event) => {
+            this.reason = event.target.value;
+          },
+        }),
+      ),
+    );
   }
 
   makeFacts() {
     const { project, specimen } = store;
-    const facts = [["number", `${specimen + 1} of ${project.names.length}`], store.sizes && ["centroid size", number(store.sizes[specimen])],
-      store.distances && isIncluded(specimen) && ["distance from the mean", number(store.distances[project.included[0].indexOf(specimen)])],
-      ["missing landmarks", project.missing[specimen]], !isIncluded(specimen) && ["excluded", "yes"], ...Object.entries(project.columns).map(([name, values]) => [name, values[specimen] ?? "–"])].filter(Boolean);
-    return h("section", {}, h("h3", {}, "About the specimen"), h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))])),
-      !this.isEditing && h("div", { class: "row", style: { marginTop: "12px" } }, h("button", { onclick: () => this.act(isIncluded(specimen) ? "exclude specimen" : "include specimen") }, isIncluded(specimen) ? "Exclude" : "Include again")));
+    const facts = [
+      ["number", `${specimen + 1} of ${project.names.length}`],
+      store.sizes && ["centroid size", number(store.sizes[specimen])],
+      store.distances &&
+        isIncluded(specimen) && [
+          "distance from the mean",
+          number(store.distances[project.included[0].indexOf(specimen)]),
+        ],
+      ["missing landmarks", project.missing[specimen]],
+      !isIncluded(specimen) && ["excluded", "yes"],
+      ...Object.entries(project.columns).map(([name, values]) => [name, values[specimen] ?? "–"]),
+    ].filter(Boolean);
+    return h(
+      "section",
+      {},
+      h("h3", {}, "About the specimen"),
+      h(
+        "dl",
+        { class: "facts" },
+        facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
+      ),
+      !this.isEditing &&
+        h(
+          "div",
+          { class: "row", style: { marginTop: "12px" } },
+          h(
+            "button",
+            {
+              onclick: () =>
+                this.act(isIncluded(specimen) ? "exclude specimen" : "include specimen"),
+            },
+            isIncluded(specimen) ? "Exclude" : "Include again",
+          ),
+        ),
+    );
   }
 
   makeLandmarks() {
     const { project, specimen, landmark } = store;
     const points = pointsOf(specimen);
-    return h("section", {}, h("label", { class: "field" }, h("span", {}, "Landmark"),
-      select([["", "none selected"], ...project.landmarks.map((name, j) => [j, name + (isThere(points[j]) ? "" : " (missing)") + (isLandmarkIncluded(j) ? "" : " (excluded)")])], landmark ?? "", (value) => this.pick(value === "" ? null : Number(value)), { id: "landmark" })),
-    landmark !== null && isThere(points[landmark]) && h("small", {}, `at (${points[landmark].map((x) => number(x)).join(", ")})`));
+    return h(
+      "section",
+      {},
+      h(
+        "label",
+        { class: "field" },
+        h("span", {}, "Landmark"),
+        select(
+          [
+            ["", "none selected"],
+            ...project.landmarks.map((name, j) => [
+              j,
+              name +
+                (isThere(points[j]) ? "" : " (missing)") +
+                (isLandmarkIncluded(j) ? "" : " (excluded)"),
+            ]),
+          ],
+          landmark ?? "",
+          (value) => this.pick(value === "" ? null : Number(value)),
+          { id: "landmark" },
+        ),
+      ),
+      landmark !== null &&
+        isThere(points[landmark]) &&
+        h("small", {}, `at (${points[landmark].map((x) => number(x)).join(", ")})`),
+    );
   }
 
   makeLog() {
     const { edits, undone } = store.project.log;
-    return h("section", {}, h("h3", {}, `Edits (${edits.length})`), edits.length + undone.length
-      ? h("ol", { class: "log", reversed: true }, [...undone].map((text) => h("li", { class: "undone" }, text)), [...edits].reverse().map(({ text }) => h("li", {}, text)))
-      : h("p", { class: "soft" }, "None. The original files are never changed: edits are kept beside them, with undo and redo."));
+    return h(
+      "section",
+      {},
+      h("h3", {}, `Edits (${edits.length})`),
+      edits.length + undone.length
+        ? h(
+            "ol",
+            { class: "log", reversed: true },
+            [...undone].map((text) => h("li", { class: "undone" }, text)),
+            [...edits].reverse().map(({ text }) => h("li", {}, text)),
+          )
+        : h(
+            "p",
+            { class: "soft" },
+            "None. The original files are never changed: edits are kept beside them, with undo and redo.",
+          ),
+    );
   }
 
   pick(landmark) {
-    if (this.isLinking && landmark !== null) { this.link(landmark); return; }
-    if (this.swapStart !== undefined && this.swapStart !== null && landmark !== null && landmark !== this.swapStart) {
+    if (this.isLinking && landmark !== null) {
+      this.link(landmark);
+      return;
+    }
+    if (
+      this.swapStart !== undefined &&
+      this.swapStart !== null &&
+      landmark !== null &&
+      landmark !== this.swapStart
+    ) {
       const pair = [this.swapStart, landmark];
       this.swapStart = null;
       this.send({ action: "swap", specimen: store.specimen, landmarks: pair });
@@ -245,20 +620,33 @@ class SpecimenPage {
   }
 
   link(landmark) {
-    if (this.linkStart === null) { this.linkStart = landmark; store.landmark = landmark; this.show(true); return; }
+    if (this.linkStart === null) {
+      this.linkStart = landmark;
+      store.landmark = landmark;
+      this.show(true);
+      return;
+    }
     const pair = [this.linkStart, landmark];
     this.linkStart = null;
     if (pair[0] === pair[1]) return;
-    const isLinked = store.project.links.some((link) => link.includes(pair[0]) && link.includes(pair[1]));
+    const isLinked = store.project.links.some(
+      (link) => link.includes(pair[0]) && link.includes(pair[1]),
+    );
     this.send({ action: isLinked ? "unlink" : "link", landmarks: pair });
   }
 
-  move(landmark, point) { this.send({ action: "move", specimen: store.specimen, landmarks: [landmark], to: point }); }
+  move(landmark, point) {
+    this.send({ action: "move", specimen: store.specimen, landmarks: [landmark], to: point });
+  }
 
   send(change) {
     const item = this.item();
     const finding = change.specimen === store.specimen && item ? item.finding : "";
-    const sent = edit({ reason: this.reason, ...(finding && !change.finding ? { finding } : {}), ...change });
+    const sent = edit({
+      reason: this.reason,
+      ...(finding && !change.finding ? { finding } : {}),
+      ...change,
+    });
     this.reason = "";
     return sent;
   }
@@ -268,9 +656,19 @@ class SpecimenPage {
     const item = this.item();
     if (action === "swap") {
       if (item?.remedy === "swap") await this.send({ action, specimen, landmarks: item.landmarks });
-      else { this.swapStart = landmark; this.drawRight(); }
+      else {
+        this.swapStart = landmark;
+        this.drawRight();
+      }
     } else if (action === "accept") {
-      if (item) { await this.send({ action, specimen: item.specimen, landmarks: item.landmarks, finding: item.finding }); }
+      if (item) {
+        await this.send({
+          action,
+          specimen: item.specimen,
+          landmarks: item.landmarks,
+          finding: item.finding,
+        });
+      }
     } else if (action.endsWith("landmark")) await this.send({ action, landmarks: [landmark] });
     else if (action === "set missing") await this.send({ action, specimen, landmarks: [landmark] });
     else await this.send({ action, specimen });
@@ -295,15 +693,35 @@ class SpecimenPage {
     const key = event.key.toLowerCase();
     const { landmark, project } = store;
     const m = project.landmarks.length;
-    const keys = { j: () => this.next(1), k: () => this.next(-1), "]": () => this.pick(((landmark ?? -1) + 1) % m), "[": () => this.pick(((landmark ?? 0) - 1 + m) % m), escape: () => { this.swapStart = null; this.isLinking = false; this.pick(null); } };
+    const keys = {
+      j: () => this.next(1),
+      k: () => this.next(-1),
+      "]": () => this.pick(((landmark ?? -1) + 1) % m),
+      "[": () => this.pick(((landmark ?? 0) - 1 + m) % m),
+      escape: () => {
+        this.swapStart = null;
+        this.isLinking = false;
+        this.pick(null);
+      },
+    };
     if (this.isEditing) {
       const hasLandmark = landmark !== null;
       Object.assign(keys, {
-        m: () => hasLandmark && this.act("set missing"), delete: () => hasLandmark && this.act("set missing"), s: () => (hasLandmark || this.item()?.remedy === "swap") && this.act("swap"), r: () => this.act("reflect"),
-        x: () => this.act(isIncluded(store.specimen) ? "exclude specimen" : "include specimen"), l: () => hasLandmark && this.act(isLandmarkIncluded(landmark) ? "exclude landmark" : "include landmark"), a: () => this.act("accept"),
+        m: () => hasLandmark && this.act("set missing"),
+        delete: () => hasLandmark && this.act("set missing"),
+        s: () => (hasLandmark || this.item()?.remedy === "swap") && this.act("swap"),
+        r: () => this.act("reflect"),
+        x: () => this.act(isIncluded(store.specimen) ? "exclude specimen" : "include specimen"),
+        l: () =>
+          hasLandmark &&
+          this.act(isLandmarkIncluded(landmark) ? "exclude landmark" : "include landmark"),
+        a: () => this.act("accept"),
       });
     }
-    if (keys[key]) { event.preventDefault(); keys[key](); }
+    if (keys[key]) {
+      event.preventDefault();
+      keys[key]();
+    }
   }
 }
 

@@ -24,7 +24,9 @@ export function listen(listener) {
   return () => listeners.delete(listener);
 }
 
-export function tell(change) { for (const listener of [...listeners]) listener(change); }
+export function tell(change) {
+  for (const listener of [...listeners]) listener(change);
+}
 
 export const path = (rest = "") => `/api/projects/${encodeURIComponent(store.project.id)}${rest}`;
 export const hasShapes = () => Boolean(store.project?.names);
@@ -34,7 +36,17 @@ export async function openProject(id) {
   const project = await get(`/api/projects/${encodeURIComponent(id)}`);
   const isOther = store.project?.id !== project.id;
   store.project = project;
-  if (isOther) Object.assign(store, { specimen: 0, landmark: null, points: null, superimposed: null, mean: null, queue: null, distances: null, sizes: null });
+  if (isOther)
+    Object.assign(store, {
+      specimen: 0,
+      landmark: null,
+      points: null,
+      superimposed: null,
+      mean: null,
+      queue: null,
+      distances: null,
+      sizes: null,
+    });
   if (project.names) {
     store.points = await getFloats(path("/points"));
     store.specimen = Math.min(store.specimen, project.names.length - 1);
@@ -49,20 +61,39 @@ let latest = 0;
 export async function refreshSuperimposition() {
   const ticket = ++latest;
   try {
-    const [about, superimposed] = await Promise.all([get(path("/superimposition")), getFloats(path("/superimposed"))]);
+    const [about, superimposed] = await Promise.all([
+      get(path("/superimposition")),
+      getFloats(path("/superimposed")),
+    ]);
     if (ticket !== latest) return;
-    Object.assign(store, { mean: about.mean, sizes: about.sizes, distances: about.distances, superimposed, problem: "" });
+    Object.assign(store, {
+      mean: about.mean,
+      sizes: about.sizes,
+      distances: about.distances,
+      superimposed,
+      problem: "",
+    });
     store.project.included = about.included;
   } catch (error) {
     if (ticket !== latest) return;
-    Object.assign(store, { mean: null, superimposed: null, distances: null, sizes: null, problem: error.message });
+    Object.assign(store, {
+      mean: null,
+      superimposed: null,
+      distances: null,
+      sizes: null,
+      problem: error.message,
+    });
   }
   tell("superimposition");
   refreshQueue(ticket);
 }
 
 async function refreshQueue(ticket) {
-  if (!store.mean) { store.queue = []; tell("queue"); return; }
+  if (!store.mean) {
+    store.queue = [];
+    tell("queue");
+    return;
+  }
   try {
     const { items } = await get(path("/queue"));
     if (ticket !== latest) return;
@@ -111,7 +142,12 @@ async function sendChange(route, body) {
 
 function applyChange(answer) {
   const { project } = store;
-  Object.assign(project, { revision: answer.revision, log: answer.log, included: answer.included, links: answer.links });
+  Object.assign(project, {
+    revision: answer.revision,
+    log: answer.log,
+    included: answer.included,
+    links: answer.links,
+  });
   const size = project.landmarks.length * project.dims;
   for (const specimen of answer.specimens) {
     const flat = specimen.points.flat().map((x) => (x === null ? NaN : x));
@@ -134,7 +170,8 @@ export const redo = () => change("/redo");
 export async function changeSettings(settings) {
   try {
     const project = await post(path("/settings"), { revision: store.project.revision, settings });
-    const isReread = JSON.stringify(project.settings.reading) !== JSON.stringify(store.project.settings.reading);
+    const isReread =
+      JSON.stringify(project.settings.reading) !== JSON.stringify(store.project.settings.reading);
     store.project = project;
     if (isReread) await openProject(project.id);
     else tell("settings");

@@ -10,22 +10,65 @@ const kept = new Map(); // the last result of each project
 export async function showTest(main) {
   const { project } = store;
   const columns = ["size", ...Object.keys(project.columns)];
-  const work = h("div", {}), result = h("div", { class: "stack" });
+  const work = h("div", {}),
+    result = h("div", { class: "stack" });
   const settings = { ...project.settings.test };
-  let shape = null, pairwise = "", isShown = true;
+  let shape = null,
+    pairwise = "",
+    isShown = true;
 
-  const input = h("input", { type: "text", id: "formula", value: settings.formula || `shape ~ ${columns[1] ?? "size"}`, spellcheck: "false", autocomplete: "off", "aria-autocomplete": "list", style: { width: "100%", fontFamily: "var(--mono)" } });
+  const input = h("input", {
+    type: "text",
+    id: "formula",
+    value: settings.formula || `shape ~ ${columns[1] ?? "size"}`,
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-autocomplete": "list",
+    style: { width: "100%", fontFamily: "var(--mono)" },
+  });
   const suggestions = h("ul", { role: "listbox", hidden: true, "aria-label": "Columns" });
   complete(input, suggestions, columns);
-  const insert = (word) => { const at = input.selectionStart ?? input.value.length; input.setRangeText(word, at, input.selectionEnd ?? at, "end"); input.focus(); };
+  const insert = (word) => {
+    const at = input.selectionStart ?? input.value.length;
+    input.setRangeText(word, at, input.selectionEnd ?? at, "end");
+    input.focus();
+  };
   const pairs = h("div", {});
-  const drawPairs = () => fill(pairs, field("Compare groups of", select([["", "none"], ...Object.keys(project.columns).map((name) => [name, name])], pairwise, (value) => { pairwise = value; }, { id: "pairwise" })));
+  const drawPairs = () =>
+    fill(
+      pairs,
+      field(
+        "Compare groups of",
+        select(
+          [["", "none"], ...Object.keys(project.columns).map((name) => [name, name])],
+          pairwise,
+          (value) => {
+            pairwise = value;
+          },
+          { id: "pairwise" },
+        ),
+      ),
+    );
   drawPairs();
-  const permutations = h("input", { type: "number", min: 99, max: 99999, value: String(settings.n_permutations), style: { width: "9ch" } });
-  const seed = h("input", { type: "number", value: String(settings.seed), style: { width: "8ch" } });
+  const permutations = h("input", {
+    type: "number",
+    min: 99,
+    max: 99999,
+    value: String(settings.n_permutations),
+    style: { width: "9ch" },
+  });
+  const seed = h("input", {
+    type: "number",
+    value: String(settings.seed),
+    style: { width: "8ch" },
+  });
 
   const start = async () => {
-    const test = { formula: input.value.trim(), n_permutations: Math.round(Number(permutations.value)) || 999, seed: Math.round(Number(seed.value)) || 0 };
+    const test = {
+      formula: input.value.trim(),
+      n_permutations: Math.round(Number(permutations.value)) || 999,
+      seed: Math.round(Number(seed.value)) || 0,
+    };
     if (!(await changeSettings({ test }))) return;
     const found = await run(work, { kind: "test", pairwise });
     if (!found || !isShown) return;
@@ -34,17 +77,61 @@ export async function showTest(main) {
   };
 
   const draw = async (found) => {
-    const p = (value) => (value === null || value === undefined ? "–" : value < 0.001 ? "< 0.001" : number(value, 3));
-    const rows = found.table.map((row) => [row.term, row.df, row.ss ?? null, row.ms ?? null, row.r_squared ?? null, row.f ?? null, row.z ?? null, p(row.p)]);
-    fill(result, h("section", { class: "card" }, h("h2", {}, "Analysis of variance"), table(["term", "df", "SS", "MS", "R²", "F", "Z", "P"], rows, { id: "anova", "aria-label": "Analysis of variance" }),
-      found.notes.map((note) => h("div", { class: "worry" }, h("p", {}, note))), h("div", { class: "row", style: { marginTop: "10px" } }, download("anova.csv", found.csv, "Table as CSV"))));
+    const p = (value) =>
+      value === null || value === undefined ? "–" : value < 0.001 ? "< 0.001" : number(value, 3);
+    const rows = found.table.map((row) => [
+      row.term,
+      row.df,
+      row.ss ?? null,
+      row.ms ?? null,
+      row.r_squared ?? null,
+      row.f ?? null,
+      row.z ?? null,
+      p(row.p),
+    ]);
+    fill(
+      result,
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Analysis of variance"),
+        table(["term", "df", "SS", "MS", "R²", "F", "Z", "P"], rows, {
+          id: "anova",
+          "aria-label": "Analysis of variance",
+        }),
+        found.notes.map((note) => h("div", { class: "worry" }, h("p", {}, note))),
+        h(
+          "div",
+          { class: "row", style: { marginTop: "10px" } },
+          download("anova.csv", found.csv, "Table as CSV"),
+        ),
+      ),
+    );
     if (found.pairwise) {
       const { groups, distances, p: probabilities } = found.pairwise;
-      result.append(h("section", { class: "card" }, h("h2", {}, "Differences between groups"), h("p", { class: "soft" }, "Distance of the mean shapes above, P below."),
-        table(["", ...groups], groups.map((name, i) => [name, ...groups.map((_, j) => (i === j ? "" : i < j ? number(distances[i][j], 3) : p(probabilities[i][j])))]), { id: "pairs", "aria-label": "Differences between groups" }), download("pairwise.csv", found.pairwise.csv, "Table as CSV")));
+      result.append(
+        h(
+          "section",
+          { class: "card" },
+          h("h2", {}, "Differences between groups"),
+          h("p", { class: "soft" }, "Distance of the mean shapes above, P below."),
+          table(
+            ["", ...groups],
+            groups.map((name, i) => [
+              name,
+              ...groups.map((_, j) =>
+                i === j ? "" : i < j ? number(distances[i][j], 3) : p(probabilities[i][j]),
+              ),
+            ]),
+            { id: "pairs", "aria-label": "Differences between groups" },
+          ),
+          download("pairwise.csv", found.pairwise.csv, "Table as CSV"),
+        ),
+      );
     }
     if (found.effects.length) {
-      const card = h("section", { class: "card" }), controls = h("div", { class: "row" });
+      const card = h("section", { class: "card" }),
+        controls = h("div", { class: "row" });
       shape?.stop();
       shape = await new ShapeView().start();
       fill(card, h("h2", {}, "Effects as shapes"), controls, shape.element);
@@ -54,74 +141,256 @@ export async function showTest(main) {
   };
 
   const drawEffect = (controls, effects, which) => {
-    const effect = effects[which], last = effect.levels.length - 1;
+    const effect = effects[which],
+      last = effect.levels.length - 1;
     let [from, to, t, magnification] = [0, last, 1, 1];
-    const levels = effect.levels.map((level, k) => [k, typeof level === "number" ? number(level) : String(level)]);
-    const away = (drawing) => blend({ ...drawing, points: drawing.mean, grid: drawing.grid }, drawing, magnification);
+    const levels = effect.levels.map((level, k) => [
+      k,
+      typeof level === "number" ? number(level) : String(level),
+    ]);
+    const away = (drawing) =>
+      blend({ ...drawing, points: drawing.mean, grid: drawing.grid }, drawing, magnification);
     const show = () => shape.draw(away(blend(effect.shapes[from], effect.shapes[to], t)));
-    const slider = h("input", { type: "range", id: "effect", min: 0, max: 1, step: 0.02, value: "1", oninput: () => { t = Number(slider.value); show(); } });
-    fill(controls, field("Effect of", select(effects.map(({ column }, k) => [k, column]), which, (value) => drawEffect(controls, effects, Number(value)))),
-      field("From", select(levels, from, (value) => { from = Number(value); show(); })), field("To", select(levels, to, (value) => { to = Number(value); show(); })), h("label", { class: "field", style: { flex: 1 } }, h("span", {}, "Along the effect"), slider));
+    const slider = h("input", {
+      type: "range",
+      id: "effect",
+      min: 0,
+      max: 1,
+      step: 0.02,
+      value: "1",
+      oninput: () => {
+        t = Number(slider.value);
+        show();
+      },
+    });
+    fill(
+      controls,
+      field(
+        "Effect of",
+        select(
+          effects.map(({ column }, k) => [k, column]),
+          which,
+          (value) => drawEffect(controls, effects, Number(value)),
+        ),
+      ),
+      field(
+        "From",
+        select(levels, from, (value) => {
+          from = Number(value);
+          show();
+        }),
+      ),
+      field(
+        "To",
+        select(levels, to, (value) => {
+          to = Number(value);
+          show();
+        }),
+      ),
+      h("label", { class: "field", style: { flex: 1 } }, h("span", {}, "Along the effect"), slider),
+    );
     show();
   };
 
-  main.append(h("div", { class: "page" }, h("div", { class: "two wide-right" },
-    h("div", { class: "stack" }, h("section", { class: "card" }, h("h2", {}, "What does shape depend on?"),
-      h("label", { class: "field" }, h("span", {}, "Formula, as in R"), h("div", { class: "suggest" }, input, suggestions)), h("p", {}),
-      h("div", { class: "chips", "aria-label": "Insert into the formula" }, columns.map((name) => h("button", { onclick: () => insert(quote(name)) }, name)), ["+", "*", ":"].map((sign) => h("button", { onclick: () => insert(` ${sign} `), "aria-label": `insert ${sign}` }, sign)), h("button", { onclick: () => insert("log(size)") }, "log(size)")), h("p", {}),
-      h("div", { class: "row" }, pairs, field("Permutations", permutations), field("Seed", seed), h("button", { class: "primary", id: "run-test", onclick: start }, "Test")), work),
-    makeOther(columns)), result)));
-  input.addEventListener("keydown", (event) => { if (event.key === "Enter" && suggestions.hidden) start(); });
+  main.append(
+    h(
+      "div",
+      { class: "page" },
+      h(
+        "div",
+        { class: "two wide-right" },
+        h(
+          "div",
+          { class: "stack" },
+          h(
+            "section",
+            { class: "card" },
+            h("h2", {}, "What does shape depend on?"),
+            h(
+              "label",
+              { class: "field" },
+              h("span", {}, "Formula, as in R"),
+              h("div", { class: "suggest" }, input, suggestions),
+            ),
+            h("p", {}),
+            h(
+              "div",
+              { class: "chips", "aria-label": "Insert into the formula" },
+              columns.map((name) => h("button", { onclick: () => insert(quote(name)) }, name)),
+              ["+", "*", ":"].map((sign) =>
+                h(
+                  "button",
+                  { onclick: () => insert(` ${sign} `), "aria-label": `insert ${sign}` },
+                  sign,
+                ),
+              ),
+              h("button", { onclick: () => insert("log(size)") }, "log(size)"),
+            ),
+            h("p", {}),
+            h(
+              "div",
+              { class: "row" },
+              pairs,
+              field("Permutations", permutations),
+              field("Seed", seed),
+              h("button", { class: "primary", id: "run-test", onclick: start }, "Test"),
+            ),
+            work,
+          ),
+          makeOther(columns),
+        ),
+        result,
+      ),
+    ),
+  );
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && suggestions.hidden) start();
+  });
   const memory = kept.get(project.id);
   if (memory && memory.log === JSON.stringify(project.log.edits.length)) draw(memory.found);
-  else fill(result, h("section", { class: "card" }, h("p", { class: "soft" }, "The table, the comparisons and the effects appear here. P comes from permuting the residuals of reduced models.")));
-  const stop = listen((change) => { if (change === "theme") shape?.redraw(); });
-  return () => { isShown = false; stop(); shape?.stop(); };
+  else
+    fill(
+      result,
+      h(
+        "section",
+        { class: "card" },
+        h(
+          "p",
+          { class: "soft" },
+          "The table, the comparisons and the effects appear here. P comes from permuting the residuals of reduced models.",
+        ),
+      ),
+    );
+  const stop = listen((change) => {
+    if (change === "theme") shape?.redraw();
+  });
+  return () => {
+    isShown = false;
+    stop();
+    shape?.stop();
+  };
 }
 
 /** Repeatability and symmetry, where columns allow them. */
 function makeOther() {
   const columns = Object.keys(store.project.columns);
-  const chosen = { individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "", side: columns.find((name) => /side/i.test(name)) ?? "", replicate: columns.find((name) => /rep|measure/i.test(name)) ?? "" };
-  const output = h("div", {}), work = h("div", {});
+  const chosen = {
+    individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "",
+    side: columns.find((name) => /side/i.test(name)) ?? "",
+    replicate: columns.find((name) => /rep|measure/i.test(name)) ?? "",
+  };
+  const output = h("div", {}),
+    work = h("div", {});
   const named = [["", "–"], ...columns.map((name) => [name, name])];
-  const pick = (key, text) => field(text, select(named, chosen[key], (value) => { chosen[key] = value; }));
+  const pick = (key, text) =>
+    field(
+      text,
+      select(named, chosen[key], (value) => {
+        chosen[key] = value;
+      }),
+    );
   const start = async (kind) => {
     const found = await run(work, { kind, ...chosen });
-    if (found) fill(output, h("pre", {}, found.text), (found.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))), download(`${kind}.csv`, found.csv, "Table as CSV"));
+    if (found)
+      fill(
+        output,
+        h("pre", {}, found.text),
+        (found.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))),
+        download(`${kind}.csv`, found.csv, "Table as CSV"),
+      );
   };
-  return h("section", { class: "card" }, h("h2", {}, "Repeatability and symmetry"),
-    h("p", { class: "soft" }, "Repeatability needs a column that says which specimens are of the same individual; matching symmetry also one that says the side. Without columns, object symmetry finds mirrored pairs of landmarks by itself."),
-    h("div", { class: "row" }, pick("individual", "Individual"), pick("side", "Side"), pick("replicate", "Replicate")),
-    h("div", { class: "row" }, h("button", { onclick: () => start("repeatability") }, "Repeatability"), h("button", { onclick: () => start("symmetry") }, "Symmetry")), work, output);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "Repeatability and symmetry"),
+    h(
+      "p",
+      { class: "soft" },
+      "Repeatability needs a column that says which specimens are of the same individual; matching symmetry also one that says the side. Without columns, object symmetry finds mirrored pairs of landmarks by itself.",
+    ),
+    h(
+      "div",
+      { class: "row" },
+      pick("individual", "Individual"),
+      pick("side", "Side"),
+      pick("replicate", "Replicate"),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { onclick: () => start("repeatability") }, "Repeatability"),
+      h("button", { onclick: () => start("symmetry") }, "Symmetry"),
+    ),
+    work,
+    output,
+  );
 }
 
 const quote = (name) => (/^[A-Za-z_][\w.]*$/.test(name) ? name : `\`${name}\``);
 
 /** Complete the word at the cursor from a list. */
 function complete(input, list, words) {
-  let chosen = 0, found = [];
+  let chosen = 0,
+    found = [];
   const wordStart = () => input.value.slice(0, input.selectionStart).search(/[\w.]*$/);
   const draw = () => {
     list.hidden = !found.length;
-    fill(list, found.map((word, k) => h("li", { role: "option", "aria-selected": String(k === chosen), onpointerdown: (event) => { event.preventDefault(); take(word); } }, word)));
+    fill(
+      list,
+      found.map((word, k) =>
+        h(
+          "li",
+          {
+            role: "option",
+            "aria-selected": String(k === chosen),
+            onpointerdown: (event) => {
+              event.preventDefault();
+              take(word);
+            },
+          },
+          word,
+        ),
+      ),
+    );
   };
-  const take = (word) => { input.setRangeText(quote(word), wordStart(), input.selectionStart, "end"); found = []; draw(); };
+  const take = (word) => {
+    input.setRangeText(quote(word), wordStart(), input.selectionStart, "end");
+    found = [];
+    draw();
+  };
   input.addEventListener("input", () => {
     const part = input.value.slice(wordStart(), input.selectionStart).toLowerCase();
-    found = part ? words.filter((word) => word.toLowerCase().startsWith(part) && word.toLowerCase() !== part) : [];
+    found = part
+      ? words.filter((word) => word.toLowerCase().startsWith(part) && word.toLowerCase() !== part)
+      : [];
     chosen = 0;
     draw();
   });
   input.addEventListener("keydown", (event) => {
     if (!found.length) return;
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); chosen = (chosen + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length; draw(); }
-    else if (event.key === "Tab" || event.key === "Enter") { event.preventDefault(); event.stopImmediatePropagation(); take(found[chosen]); }
-    else if (event.key === "Escape") { found = []; draw(); }
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      chosen = (chosen + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length;
+      draw();
+    } else if (event.key === "Tab" || event.key === "Enter") {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      take(found[chosen]);
+    } else if (event.key === "Escape") {
+      found = [];
+      draw();
+    }
   });
-  input.addEventListener("blur", () => { found = []; draw(); });
+  input.addEventListener("blur", () => {
+    found = [];
+    draw();
+  });
 }
 
 function download(name, text, label) {
-  return h("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name }, label);
+  return h(
+    "a",
+    { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name },
+    label,
+  );
 }

@@ -16,7 +16,12 @@ const MARGIN = 0.09;
 export class View2D {
   constructor(container, handlers = {}) {
     this.handlers = handlers;
-    this.canvas = h("canvas", { class: "view", tabindex: "0", role: "img", "aria-label": "Specimen" });
+    this.canvas = h("canvas", {
+      class: "view",
+      tabindex: "0",
+      role: "img",
+      "aria-label": "Specimen",
+    });
     container.replaceChildren(this.canvas);
     this.scene = { points: [] };
     this.zoom = 1;
@@ -27,23 +32,41 @@ export class View2D {
     this.listen();
   }
 
-  destroy() { this.observer.disconnect(); this.canvas.remove(); }
+  destroy() {
+    this.observer.disconnect();
+    this.canvas.remove();
+  }
 
   /** Show a scene; `keep` keeps zoom and position. */
   show(scene, keep = false) {
     this.scene = scene;
-    if (!keep) { this.zoom = 1; this.shift = [0, 0]; this.frame = null; }
+    if (!keep) {
+      this.zoom = 1;
+      this.shift = [0, 0];
+      this.frame = null;
+    }
     this.dragged = null;
     this.canvas.setAttribute("aria-label", scene.label ?? "Specimen");
     this.draw();
   }
 
-  reset() { this.zoom = 1; this.shift = [0, 0]; this.frame = null; this.draw(); }
+  reset() {
+    this.zoom = 1;
+    this.shift = [0, 0];
+    this.frame = null;
+    this.draw();
+  }
 
   /** What the picture shows without zoom: a box that stays while landmarks are dragged. */
   findFrame() {
     if (!this.frame) {
-      const rows = [...this.scene.points, ...(this.scene.mean ?? []), ...(this.scene.estimates ?? []), ...(this.scene.bounds ?? []), ...(this.scene.grid ?? []).flat()];
+      const rows = [
+        ...this.scene.points,
+        ...(this.scene.mean ?? []),
+        ...(this.scene.estimates ?? []),
+        ...(this.scene.bounds ?? []),
+        ...(this.scene.grid ?? []).flat(),
+      ];
       this.frame = box(rows);
     }
     return this.frame;
@@ -52,13 +75,19 @@ export class View2D {
   project(point) {
     const { scale, middle, width, height } = this.mapping;
     const up = this.scene.isDown ? 1 : -1;
-    return [width / 2 + (point[0] - middle[0]) * scale + this.shift[0], height / 2 + up * (point[1] - middle[1]) * scale + this.shift[1]];
+    return [
+      width / 2 + (point[0] - middle[0]) * scale + this.shift[0],
+      height / 2 + up * (point[1] - middle[1]) * scale + this.shift[1],
+    ];
   }
 
   unproject([x, y]) {
     const { scale, middle, width, height } = this.mapping;
     const up = this.scene.isDown ? 1 : -1;
-    return [(x - width / 2 - this.shift[0]) / scale + middle[0], (up * (y - height / 2 - this.shift[1])) / scale + middle[1]];
+    return [
+      (x - width / 2 - this.shift[0]) / scale + middle[0],
+      (up * (y - height / 2 - this.shift[1])) / scale + middle[1],
+    ];
   }
 
   /** Where a landmark is drawn: as measured, or estimated where it is missing. */
@@ -72,13 +101,19 @@ export class View2D {
 
   setMapping() {
     const ratio = window.devicePixelRatio || 1;
-    const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+    const width = this.canvas.clientWidth,
+      height = this.canvas.clientHeight;
+    if (
+      this.canvas.width !== Math.round(width * ratio) ||
+      this.canvas.height !== Math.round(height * ratio)
+    ) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
     }
     const { low, high, isEmpty } = this.findFrame();
-    const extent = isEmpty ? [1, 1] : [Math.max(high[0] - low[0], 1e-12), Math.max(high[1] - low[1], 1e-12)];
+    const extent = isEmpty
+      ? [1, 1]
+      : [Math.max(high[0] - low[0], 1e-12), Math.max(high[1] - low[1], 1e-12)];
     const fit = Math.min(width / extent[0], height / extent[1]) * (1 - 2 * MARGIN);
     const middle = isEmpty ? [0, 0] : [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2];
     this.mapping = { scale: fit * this.zoom, middle, width, height };
@@ -91,7 +126,12 @@ export class View2D {
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const colours = Object.fromEntries(["ink", "soft", "faint", "accent", "mark", "unseen", "grid", "card", "link"].map((name) => [name, token(`--${name}`)]));
+    const colours = Object.fromEntries(
+      ["ink", "soft", "faint", "accent", "mark", "unseen", "grid", "card", "link"].map((name) => [
+        name,
+        token(`--${name}`),
+      ]),
+    );
     this.paintPhotograph(context);
     this.paintGrid(context, colours);
     this.paintGhosts(context, colours);
@@ -105,8 +145,10 @@ export class View2D {
     const photograph = this.scene.photograph;
     if (!photograph?.image) return;
     const { image, scale, isUp, flip } = photograph;
-    const corner = (x, y) => this.project([(flip ? -1 : 1) * x * scale, (isUp ? image.height - y : y) * scale]);
-    const [left, top] = corner(0, 0), [right, bottom] = corner(image.width, image.height);
+    const corner = (x, y) =>
+      this.project([(flip ? -1 : 1) * x * scale, (isUp ? image.height - y : y) * scale]);
+    const [left, top] = corner(0, 0),
+      [right, bottom] = corner(image.width, image.height);
     context.save();
     context.translate(left, top);
     context.scale((right - left) / image.width, (bottom - top) / image.height);
@@ -125,7 +167,11 @@ export class View2D {
 
   stroke(context, line) {
     context.beginPath();
-    line.forEach((point, k) => { const [x, y] = this.project(point); if (k) context.lineTo(x, y); else context.moveTo(x, y); });
+    line.forEach((point, k) => {
+      const [x, y] = this.project(point);
+      if (k) context.lineTo(x, y);
+      else context.moveTo(x, y);
+    });
     context.stroke();
   }
 
@@ -138,7 +184,9 @@ export class View2D {
     for (const point of ghosts) {
       if (!isThere(point)) continue;
       const [x, y] = this.project(point);
-      context.beginPath(); context.arc(x, y, 2.2, 0, 7); context.fill();
+      context.beginPath();
+      context.arc(x, y, 2.2, 0, 7);
+      context.fill();
     }
     context.globalAlpha = 1;
   }
@@ -149,13 +197,17 @@ export class View2D {
     context.strokeStyle = colours.faint;
     context.lineWidth = 1;
     context.setLineDash([4, 4]);
-    for (const [a, b] of links ?? []) if (isThere(mean[a]) && isThere(mean[b])) this.stroke(context, [mean[a], mean[b]]);
+    for (const [a, b] of links ?? [])
+      if (isThere(mean[a]) && isThere(mean[b])) this.stroke(context, [mean[a], mean[b]]);
     context.setLineDash([]);
     for (const point of mean) {
       if (!isThere(point)) continue;
       const [x, y] = this.project(point);
       context.beginPath();
-      context.moveTo(x - 3.5, y); context.lineTo(x + 3.5, y); context.moveTo(x, y - 3.5); context.lineTo(x, y + 3.5);
+      context.moveTo(x - 3.5, y);
+      context.lineTo(x + 3.5, y);
+      context.moveTo(x, y - 3.5);
+      context.lineTo(x, y + 3.5);
       context.stroke();
     }
   }
@@ -183,13 +235,23 @@ export class View2D {
     for (const point of this.scene.cloud) {
       if (!isThere(point)) continue;
       const [x, y] = this.project(point);
-      context.beginPath(); context.arc(x, y, 2.5, 0, 7); context.fill();
+      context.beginPath();
+      context.arc(x, y, 2.5, 0, 7);
+      context.fill();
     }
     context.globalAlpha = 1;
   }
 
   paintLandmarks(context, colours) {
-    const { points, uncertainty, selected, marked = [], excluded = [], names, showNames } = this.scene;
+    const {
+      points,
+      uncertainty,
+      selected,
+      marked = [],
+      excluded = [],
+      names,
+      showNames,
+    } = this.scene;
     const radius = this.scene.radius ?? (points.length > 150 ? 2.5 : points.length > 60 ? 3.5 : 5);
     context.font = `12px ${token("--font")}`;
     context.textBaseline = "middle";
@@ -204,13 +266,17 @@ export class View2D {
       if (isMissing && uncertainty?.[j]) {
         context.strokeStyle = colours.unseen;
         context.setLineDash([3, 3]);
-        context.beginPath(); context.arc(x, y, Math.max(uncertainty[j] * this.mapping.scale, radius), 0, 7); context.stroke();
+        context.beginPath();
+        context.arc(x, y, Math.max(uncertainty[j] * this.mapping.scale, radius), 0, 7);
+        context.stroke();
         context.setLineDash([]);
       }
       context.beginPath();
       context.arc(x, y, radius, 0, 7);
-      if (isMissing) { context.strokeStyle = colours.unseen; context.stroke(); }
-      else {
+      if (isMissing) {
+        context.strokeStyle = colours.unseen;
+        context.stroke();
+      } else {
         context.fillStyle = marked.includes(j) ? colours.mark : colours.accent;
         context.fill();
         context.strokeStyle = colours.card;
@@ -220,9 +286,18 @@ export class View2D {
       if (j === selected) {
         context.strokeStyle = colours.mark;
         context.lineWidth = 2.5;
-        context.beginPath(); context.arc(x, y, radius + 5, 0, 7); context.stroke();
+        context.beginPath();
+        context.arc(x, y, radius + 5, 0, 7);
+        context.stroke();
       }
-      if (names && (showNames || j === selected || marked.includes(j))) this.paintName(context, colours, names[j] + (isMissing ? " (missing)" : ""), x + radius + 6, y - radius - 3);
+      if (names && (showNames || j === selected || marked.includes(j)))
+        this.paintName(
+          context,
+          colours,
+          names[j] + (isMissing ? " (missing)" : ""),
+          x + radius + 6,
+          y - radius - 3,
+        );
       context.globalAlpha = 1;
     }
   }
@@ -236,19 +311,26 @@ export class View2D {
   }
 
   nearest([x, y]) {
-    let best = null, least = REACH;
+    let best = null,
+      least = REACH;
     for (let j = 0; j < this.scene.points.length; j++) {
       const point = this.place(j);
       if (!point) continue;
       const [px, py] = this.project(point);
       const distance = Math.hypot(px - x, py - y);
-      if (distance < least) { least = distance; best = j; }
+      if (distance < least) {
+        least = distance;
+        best = j;
+      }
     }
     return best;
   }
 
   listen() {
-    const where = (event) => { const area = this.canvas.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
+    const where = (event) => {
+      const area = this.canvas.getBoundingClientRect();
+      return [event.clientX - area.left, event.clientY - area.top];
+    };
     let start = null;
     this.canvas.addEventListener("pointerdown", (event) => {
       if (!this.mapping) return;
@@ -267,7 +349,8 @@ export class View2D {
       const step = [at[0] - start.at[0], at[1] - start.at[1]];
       if (!start.isMoved && Math.hypot(...step) < 4) return;
       start.isMoved = true;
-      if (start.landmark !== null && this.handlers.onmove && !this.isLinking) this.dragged = { landmark: start.landmark, point: this.unproject(at) };
+      if (start.landmark !== null && this.handlers.onmove && !this.isLinking)
+        this.dragged = { landmark: start.landmark, point: this.unproject(at) };
       else this.shift = [start.shift[0] + step[0], start.shift[1] + step[1]];
       this.draw();
     });
@@ -280,12 +363,20 @@ export class View2D {
       }
       start = null;
     });
-    this.canvas.addEventListener("pointercancel", () => { start = null; this.dragged = null; this.draw(); });
+    this.canvas.addEventListener("pointercancel", () => {
+      start = null;
+      this.dragged = null;
+      this.draw();
+    });
     this.canvas.addEventListener("dblclick", () => this.reset());
-    this.canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoomAt(Math.exp(-event.deltaY * 0.0015), where(event));
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        this.zoomAt(Math.exp(-event.deltaY * 0.0015), where(event));
+      },
+      { passive: false },
+    );
     this.canvas.addEventListener("keydown", (event) => this.onkey(event));
   }
 
@@ -294,23 +385,39 @@ export class View2D {
     const { width, height } = this.mapping;
     const limited = Math.max(0.2, Math.min(60, this.zoom * factor)) / this.zoom;
     this.zoom *= limited;
-    this.shift = [x - width / 2 - (x - width / 2 - this.shift[0]) * limited, y - height / 2 - (y - height / 2 - this.shift[1]) * limited];
+    this.shift = [
+      x - width / 2 - (x - width / 2 - this.shift[0]) * limited,
+      y - height / 2 - (y - height / 2 - this.shift[1]) * limited,
+    ];
     this.draw();
   }
 
   onkey(event) {
     const { selected } = this.scene;
     const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    if (event.key in arrows && selected !== null && selected !== undefined && this.handlers.onmove && this.place(selected)) {
+    if (
+      event.key in arrows &&
+      selected !== null &&
+      selected !== undefined &&
+      this.handlers.onmove &&
+      this.place(selected)
+    ) {
       event.preventDefault();
-      const [x, y] = this.project(this.place(selected)), step = event.shiftKey ? 10 : 1;
-      const point = this.unproject([x + arrows[event.key][0] * step, y + arrows[event.key][1] * step]);
+      const [x, y] = this.project(this.place(selected)),
+        step = event.shiftKey ? 10 : 1;
+      const point = this.unproject([
+        x + arrows[event.key][0] * step,
+        y + arrows[event.key][1] * step,
+      ]);
       this.scene.points[selected] = point;
       this.draw();
       clearTimeout(this.keyTimer);
       this.keyTimer = setTimeout(() => this.handlers.onmove(selected, point), 350); // one edit for a run of keys
     } else if (event.key === "+" || event.key === "-") {
-      this.zoomAt(event.key === "+" ? 1.25 : 0.8, [this.mapping.width / 2, this.mapping.height / 2]);
+      this.zoomAt(event.key === "+" ? 1.25 : 0.8, [
+        this.mapping.width / 2,
+        this.mapping.height / 2,
+      ]);
     } else this.handlers.onkey?.(event);
   }
 }

@@ -22,13 +22,29 @@ const vector = (row) => new THREE.Vector3(row[0], row[1], row[2]);
 export class View3D {
   constructor(container, handlers = {}) {
     this.handlers = handlers;
-    this.canvas = h("canvas", { class: "view", tabindex: "0", role: "img", "aria-label": "Specimen" });
+    this.canvas = h("canvas", {
+      class: "view",
+      tabindex: "0",
+      role: "img",
+      "aria-label": "Specimen",
+    });
     this.labels = h("div", { class: "labels", "aria-hidden": "true" });
     container.replaceChildren(this.canvas, this.labels);
     try {
-      this.renderer = new THREE.WebGLRenderer({ canvas: this.canvas, antialias: !isSoftware(), alpha: true, preserveDrawingBuffer: true });
+      this.renderer = new THREE.WebGLRenderer({
+        canvas: this.canvas,
+        antialias: !isSoftware(),
+        alpha: true,
+        preserveDrawingBuffer: true,
+      });
     } catch {
-      container.replaceChildren(h("p", { class: "empty" }, "This browser cannot draw in 3-D (WebGL is off). Everything else works; try another browser for the pictures."));
+      container.replaceChildren(
+        h(
+          "p",
+          { class: "empty" },
+          "This browser cannot draw in 3-D (WebGL is off). Everything else works; try another browser for the pictures.",
+        ),
+      );
       this.isBroken = true;
       return;
     }
@@ -60,29 +76,51 @@ export class View3D {
     this.canvas.remove();
   }
 
-  turn() { this.turned.quaternion.setFromEuler(new THREE.Euler(-1.15, 0.35, 0.25)); }
+  turn() {
+    this.turned.quaternion.setFromEuler(new THREE.Euler(-1.15, 0.35, 0.25));
+  }
 
-  reset() { this.zoom = 1; this.shift = [0, 0]; this.turn(); this.draw(); }
+  reset() {
+    this.zoom = 1;
+    this.shift = [0, 0];
+    this.turn();
+    this.draw();
+  }
 
   show(scene, keep = false) {
     if (this.isBroken) return;
     this.scene = scene;
     this.dragged = null;
     if (!keep || !this.frame) {
-      const bounds = [...scene.points, ...(scene.mean ?? []), ...(scene.estimates ?? []), ...(scene.bounds ?? [])];
+      const bounds = [
+        ...scene.points,
+        ...(scene.mean ?? []),
+        ...(scene.estimates ?? []),
+        ...(scene.bounds ?? []),
+      ];
       const there = bounds.filter(isVector);
       this.frame = box(there);
       const middle = this.frame.low.map((x, k) => (x + this.frame.high[k]) / 2);
-      this.size = Math.max(...there.map((point) => Math.hypot(...point.map((x, k) => x - middle[k]))), 0);
+      this.size = Math.max(
+        ...there.map((point) => Math.hypot(...point.map((x, k) => x - middle[k]))),
+        0,
+      );
     }
-    if (!keep) { this.zoom = 1; this.shift = [0, 0]; }
+    if (!keep) {
+      this.zoom = 1;
+      this.shift = [0, 0];
+    }
     this.canvas.setAttribute("aria-label", scene.label ?? "Specimen");
     this.build();
     this.draw();
   }
 
   clear() {
-    this.content?.traverse((object) => { object.geometry?.dispose(); object.material?.map?.dispose(); object.material?.dispose(); });
+    this.content?.traverse((object) => {
+      object.geometry?.dispose();
+      object.material?.map?.dispose();
+      object.material?.dispose();
+    });
     this.content?.clear();
   }
 
@@ -94,7 +132,17 @@ export class View3D {
     this.size ||= 1;
     this.content.scale.setScalar(1 / this.size);
     this.content.position.set(...this.middle.map((x) => -x / this.size));
-    const { points, mean, cloud, ghosts, links, selected, marked = [], excluded = [], meshes = [] } = this.scene;
+    const {
+      points,
+      mean,
+      cloud,
+      ghosts,
+      links,
+      selected,
+      marked = [],
+      excluded = [],
+      meshes = [],
+    } = this.scene;
     for (const mesh of meshes) this.content.add(this.makeMesh(mesh));
     const radius = this.size * (points.length > 150 ? 0.009 : 0.016);
     this.landmarkRadius = radius;
@@ -102,20 +150,45 @@ export class View3D {
     const groups = { accent: [], mark: [], unseen: [] };
     places.forEach((point, j) => {
       if (!point || excluded.includes(j)) return;
-      const kind = !isThere(points[j]) ? "unseen" : j === selected || marked.includes(j) ? "mark" : "accent";
+      const kind = !isThere(points[j])
+        ? "unseen"
+        : j === selected || marked.includes(j)
+          ? "mark"
+          : "accent";
       groups[kind].push([point, j === selected ? radius * 1.5 : radius]);
     });
     for (const name of ["accent", "mark"]) this.addSpheres(groups[name], token(`--${name}`));
-    this.addRings(groups.unseen.map(([point]) => point), token("--unseen"));
+    this.addRings(
+      groups.unseen.map(([point]) => point),
+      token("--unseen"),
+    );
     const { uncertainty } = this.scene;
     if (uncertainty) {
       const halos = [];
-      places.forEach((point, j) => { if (point && !isThere(points[j]) && uncertainty[j]) halos.push([point, Math.max(uncertainty[j], radius)]); });
+      places.forEach((point, j) => {
+        if (point && !isThere(points[j]) && uncertainty[j])
+          halos.push([point, Math.max(uncertainty[j], radius)]);
+      });
       this.addSpheres(halos, token("--unseen"), 0.15);
     }
-    if (mean) this.addSpheres(mean.filter(isVector).map((point) => [point, radius * 0.55]), token("--faint"), 0.7);
-    if (cloud) this.addSpheres(cloud.filter(isVector).map((point) => [point, radius * 0.5]), token("--mark"), 0.4);
-    if (ghosts) this.addSpheres(ghosts.filter(isVector).map((point) => [point, radius * 0.4]), token("--accent"), 0.35);
+    if (mean)
+      this.addSpheres(
+        mean.filter(isVector).map((point) => [point, radius * 0.55]),
+        token("--faint"),
+        0.7,
+      );
+    if (cloud)
+      this.addSpheres(
+        cloud.filter(isVector).map((point) => [point, radius * 0.5]),
+        token("--mark"),
+        0.4,
+      );
+    if (ghosts)
+      this.addSpheres(
+        ghosts.filter(isVector).map((point) => [point, radius * 0.4]),
+        token("--accent"),
+        0.35,
+      );
     this.addLinks(links ?? [], places, token("--link"));
     if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
   }
@@ -134,9 +207,17 @@ export class View3D {
     if (faces.length) geometry.setIndex(new THREE.BufferAttribute(faces, 1));
     if (faces.length) geometry.computeVertexNormals();
     const material = faces.length
-      ? new THREE.MeshLambertMaterial({ color: colour ?? token("--surface"), side: THREE.DoubleSide })
+      ? new THREE.MeshLambertMaterial({
+          color: colour ?? token("--surface"),
+          side: THREE.DoubleSide,
+        })
       : null;
-    const mesh = material ? new THREE.Mesh(geometry, material) : new THREE.Points(geometry, new THREE.PointsMaterial({ color: token("--surface"), size: 2, sizeAttenuation: false }));
+    const mesh = material
+      ? new THREE.Mesh(geometry, material)
+      : new THREE.Points(
+          geometry,
+          new THREE.PointsMaterial({ color: token("--surface"), size: 2, sizeAttenuation: false }),
+        );
     mesh.isSpecimen = true;
     return mesh;
   }
@@ -152,39 +233,68 @@ export class View3D {
     context.arc(32, 32, 24, 0, 7);
     context.stroke();
     const geometry = new THREE.BufferGeometry().setFromPoints(points.map(vector));
-    const material = new THREE.PointsMaterial({ map: new THREE.CanvasTexture(picture), size: 14, sizeAttenuation: false, transparent: true, alphaTest: 0.3 });
+    const material = new THREE.PointsMaterial({
+      map: new THREE.CanvasTexture(picture),
+      size: 14,
+      sizeAttenuation: false,
+      transparent: true,
+      alphaTest: 0.3,
+    });
     this.content.add(new THREE.Points(geometry, material));
   }
 
   addSpheres(spheres, colour, opacity = 1) {
     if (!spheres.length) return;
     const detail = spheres.length > 3000 ? 6 : 14;
-    const material = new THREE.MeshLambertMaterial({ color: colour, transparent: opacity < 1, opacity, depthWrite: opacity === 1 });
-    const instances = new THREE.InstancedMesh(new THREE.SphereGeometry(1, detail, detail - 4), material, spheres.length);
+    const material = new THREE.MeshLambertMaterial({
+      color: colour,
+      transparent: opacity < 1,
+      opacity,
+      depthWrite: opacity === 1,
+    });
+    const instances = new THREE.InstancedMesh(
+      new THREE.SphereGeometry(1, detail, detail - 4),
+      material,
+      spheres.length,
+    );
     const matrix = new THREE.Matrix4();
-    spheres.forEach(([point, radius], k) => instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)));
+    spheres.forEach(([point, radius], k) =>
+      instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)),
+    );
     this.content.add(instances);
   }
 
   addLinks(links, places, colour, isDashed = false) {
-    const ends = links.filter(([a, b]) => isVector(places[a]) && isVector(places[b])).flatMap(([a, b]) => [vector(places[a]), vector(places[b])]);
+    const ends = links
+      .filter(([a, b]) => isVector(places[a]) && isVector(places[b]))
+      .flatMap(([a, b]) => [vector(places[a]), vector(places[b])]);
     if (!ends.length) return;
     const geometry = new THREE.BufferGeometry().setFromPoints(ends);
-    const lines = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: colour, transparent: true, opacity: isDashed ? 0.45 : 1 }));
+    const lines = new THREE.LineSegments(
+      geometry,
+      new THREE.LineBasicMaterial({
+        color: colour,
+        transparent: true,
+        opacity: isDashed ? 0.45 : 1,
+      }),
+    );
     this.content.add(lines);
   }
 
   paint() {
     if (this.isBroken || !this.canvas.isConnected || !this.canvas.clientWidth) return;
-    const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+    const width = this.canvas.clientWidth,
+      height = this.canvas.clientHeight;
     const sharpness = Math.min(window.devicePixelRatio || 1, 2);
     const isCoarse = this.isMoving && this.isSlow; // while a slow machine turns much, every second pixel
     this.renderer.setPixelRatio(isCoarse ? sharpness / 2 : sharpness);
     this.renderer.setSize(width, height, false);
     const start = performance.now();
-    const reach = 1.12 / this.zoom, aspect = width / height;
+    const reach = 1.12 / this.zoom,
+      aspect = width / height;
     const [rx, ry] = aspect > 1 ? [reach * aspect, reach] : [reach, reach / aspect];
-    const dx = (-this.shift[0] / width) * 2 * rx, dy = (this.shift[1] / height) * 2 * ry;
+    const dx = (-this.shift[0] / width) * 2 * rx,
+      dy = (this.shift[1] / height) * 2 * ry;
     Object.assign(this.camera, { left: -rx + dx, right: rx + dx, top: ry + dy, bottom: -ry + dy });
     this.camera.updateProjectionMatrix();
     this.renderer.render(this.world, this.camera);
@@ -195,23 +305,36 @@ export class View3D {
 
   /** Remember whether frames take long, and draw sharply once nothing has moved for a while. */
   watchSpeed(start) {
-    const now = performance.now(), between = now - (this.lastFrame ?? start);
+    const now = performance.now(),
+      between = now - (this.lastFrame ?? start);
     this.lastFrame = now;
     if (between < 1000) this.isSlow = this.isSlow || between > 45;
     clearTimeout(this.restTimer);
-    this.restTimer = setTimeout(() => { this.isMoving = false; this.lastFrame = undefined; this.draw(); }, 250);
+    this.restTimer = setTimeout(() => {
+      this.isMoving = false;
+      this.lastFrame = undefined;
+      this.draw();
+    }, 250);
   }
 
   project(point) {
     this.turned.updateMatrixWorld(true);
     const place = this.content.localToWorld(vector(point)).project(this.camera);
-    return [((place.x + 1) / 2) * this.canvas.clientWidth, ((1 - place.y) / 2) * this.canvas.clientHeight, place.z];
+    return [
+      ((place.x + 1) / 2) * this.canvas.clientWidth,
+      ((1 - place.y) / 2) * this.canvas.clientHeight,
+      place.z,
+    ];
   }
 
   /** The point in the plane of the view through a point, below a place on the screen. */
   unproject([x, y], through) {
     const depth = this.content.localToWorld(vector(through)).project(this.camera).z;
-    const place = new THREE.Vector3((x / this.canvas.clientWidth) * 2 - 1, 1 - (y / this.canvas.clientHeight) * 2, depth);
+    const place = new THREE.Vector3(
+      (x / this.canvas.clientWidth) * 2 - 1,
+      1 - (y / this.canvas.clientHeight) * 2,
+      depth,
+    );
     const point = this.content.worldToLocal(place.unproject(this.camera));
     return [point.x, point.y, point.z];
   }
@@ -221,7 +344,13 @@ export class View3D {
     const meshes = this.content.children.filter((child) => child.isSpecimen && child.isMesh);
     if (!meshes.length) return null;
     const caster = new THREE.Raycaster();
-    caster.setFromCamera(new THREE.Vector2((x / this.canvas.clientWidth) * 2 - 1, 1 - (y / this.canvas.clientHeight) * 2), this.camera);
+    caster.setFromCamera(
+      new THREE.Vector2(
+        (x / this.canvas.clientWidth) * 2 - 1,
+        1 - (y / this.canvas.clientHeight) * 2,
+      ),
+      this.camera,
+    );
     const [hit] = caster.intersectObjects(meshes, false);
     if (!hit) return null;
     const point = this.content.worldToLocal(hit.point.clone());
@@ -230,7 +359,11 @@ export class View3D {
 
   paintLabels(width, height) {
     const { names, showNames, selected, marked = [] } = this.scene;
-    const shown = names ? names.map((_, j) => j).filter((j) => (showNames || j === selected || marked.includes(j)) && this.place(j)) : [];
+    const shown = names
+      ? names
+          .map((_, j) => j)
+          .filter((j) => (showNames || j === selected || marked.includes(j)) && this.place(j))
+      : [];
     while (this.labels.children.length > shown.length) this.labels.lastChild.remove();
     shown.forEach((j, k) => {
       const label = this.labels.children[k] ?? this.labels.appendChild(h("span"));
@@ -242,37 +375,57 @@ export class View3D {
   }
 
   nearest([x, y]) {
-    let best = null, score = Infinity;
+    let best = null,
+      score = Infinity;
     this.scene.points.forEach((_, j) => {
       const point = this.place(j);
       if (!point) return;
       const [px, py, pz] = this.project(point);
       const distance = Math.hypot(px - x, py - y);
-      if (distance < REACH && distance + 20 * pz < score) { score = distance + 20 * pz; best = j; } // in front of others
+      if (distance < REACH && distance + 20 * pz < score) {
+        score = distance + 20 * pz;
+        best = j;
+      } // in front of others
     });
     return best;
   }
 
   listen() {
-    const where = (event) => { const area = this.canvas.getBoundingClientRect(); return [event.clientX - area.left, event.clientY - area.top]; };
+    const where = (event) => {
+      const area = this.canvas.getBoundingClientRect();
+      return [event.clientX - area.left, event.clientY - area.top];
+    };
     let start = null;
     this.canvas.addEventListener("pointerdown", (event) => {
-      const at = where(event), landmark = this.nearest(at);
-      start = { at, last: at, landmark, isMoved: false, isPan: event.shiftKey || event.button === 1 || event.button === 2 };
+      const at = where(event),
+        landmark = this.nearest(at);
+      start = {
+        at,
+        last: at,
+        landmark,
+        isMoved: false,
+        isPan: event.shiftKey || event.button === 1 || event.button === 2,
+      };
       this.canvas.setPointerCapture(event.pointerId);
       if (landmark !== null) this.handlers.onpick?.(landmark);
     });
     this.canvas.addEventListener("contextmenu", (event) => event.preventDefault());
     this.canvas.addEventListener("pointermove", (event) => {
       const at = where(event);
-      if (!start) { this.canvas.style.cursor = this.nearest(at) !== null ? "pointer" : "grab"; return; }
+      if (!start) {
+        this.canvas.style.cursor = this.nearest(at) !== null ? "pointer" : "grab";
+        return;
+      }
       if (!start.isMoved && Math.hypot(at[0] - start.at[0], at[1] - start.at[1]) < 4) return;
       start.isMoved = true;
       const step = [at[0] - start.last[0], at[1] - start.last[1]];
       start.last = at;
       if (start.landmark !== null && this.handlers.onmove && !this.isLinking) {
         const through = this.place(start.landmark);
-        this.dragged = { landmark: start.landmark, point: this.snap(at) ?? this.unproject(at, through) };
+        this.dragged = {
+          landmark: start.landmark,
+          point: this.snap(at) ?? this.unproject(at, through),
+        };
         this.build();
       } else if (start.isPan) this.shift = [this.shift[0] + step[0], this.shift[1] + step[1]];
       else this.rotate(step[0], step[1]);
@@ -287,13 +440,20 @@ export class View3D {
       }
       start = null;
     });
-    this.canvas.addEventListener("pointercancel", () => { start = null; this.dragged = null; });
+    this.canvas.addEventListener("pointercancel", () => {
+      start = null;
+      this.dragged = null;
+    });
     this.canvas.addEventListener("dblclick", () => this.reset());
-    this.canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom = Math.max(0.2, Math.min(40, this.zoom * Math.exp(-event.deltaY * 0.0015)));
-      this.draw();
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        this.zoom = Math.max(0.2, Math.min(40, this.zoom * Math.exp(-event.deltaY * 0.0015)));
+        this.draw();
+      },
+      { passive: false },
+    );
     this.canvas.addEventListener("keydown", (event) => this.onkey(event));
   }
 
@@ -310,9 +470,18 @@ export class View3D {
     if (event.key in arrows) {
       event.preventDefault();
       const [dx, dy] = arrows[event.key];
-      const isMoving = event.altKey && selected !== null && selected !== undefined && this.handlers.onmove && this.place(selected);
-      if (!isMoving) { this.rotate(dx * 12, dy * 12); return; }
-      const [x, y] = this.project(this.place(selected)), step = event.shiftKey ? 10 : 1;
+      const isMoving =
+        event.altKey &&
+        selected !== null &&
+        selected !== undefined &&
+        this.handlers.onmove &&
+        this.place(selected);
+      if (!isMoving) {
+        this.rotate(dx * 12, dy * 12);
+        return;
+      }
+      const [x, y] = this.project(this.place(selected)),
+        step = event.shiftKey ? 10 : 1;
       const point = this.unproject([x + dx * step, y + dy * step], this.place(selected));
       this.scene.points[selected] = point;
       this.build();
@@ -329,5 +498,8 @@ export class View3D {
 /** A mesh as the server packs it: two counts, vertices, faces. */
 export function unpackMesh(buffer) {
   const [vertices, faces] = new Uint32Array(buffer, 0, 2);
-  return { vertices: new Float32Array(buffer, 8, 3 * vertices), faces: new Uint32Array(buffer, 8 + 12 * vertices, 3 * faces) };
+  return {
+    vertices: new Float32Array(buffer, 8, 3 * vertices),
+    faces: new Uint32Array(buffer, 8 + 12 * vertices, 3 * faces),
+  };
 }
