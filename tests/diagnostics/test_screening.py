@@ -11,9 +11,9 @@ from defgpa.diagnostics.screening import (
     _has_outlying_size,
     compute_mean_error_probability,
     find_other_sizes,
-    guess_units,
     screen,
 )
+from defgpa.diagnostics.units import guess_units
 from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 from defgpa.tuning import DEFAULT
 from support import EXACT, shared_data, shared_points, smooth_family

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from defgpa import __version__, datasets
+from defgpa import __version__
 from defgpa.app.jobs import Job, Jobs
 from defgpa.app.methods import Method
 from defgpa.app.notes import collect_notes
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from defgpa.app.analyses import Analysis
 
 _MAX_BODY = 4 << 20  # bytes of a request in JSON
-_SAMPLES: dict[str, tuple[str, Callable[[], Shapes]]] = {
-    "wings": ("Insect wings (2-D, some landmarks missing)", lambda: datasets.load_wings()),
-    "fish": ("Fish with open mouths (2-D)", lambda: datasets.make_fish().shapes),
-    "skulls": ("Skulls, half of them broken (3-D)", lambda: datasets.make_skulls().shapes),
+_SAMPLES = {
+    "wings": "Insect wings (2-D, some landmarks missing)",
+    "fish": "Fish with open mouths (2-D)",
+    "skulls": "Skulls, half of them broken (3-D)",
 }
 _BROWSER_IMAGES = {
     ".jpg": "image/jpeg",
@@ -118,7 +118,7 @@ class Server:
 
     def start(self, body: Body) -> Answer:
         """Say what there is to open."""
-        samples = [{"id": name, "title": title} for name, (title, _) in _SAMPLES.items()]
+        samples = [{"id": name, "title": title} for name, title in _SAMPLES.items()]
         return {
             "version": __version__,
             "projects": self.workspace.list(),
@@ -135,10 +135,12 @@ class Server:
             return {"id": self.workspace.create(title).id}
         if sample not in _SAMPLES:
             raise DefgpaError(f"There is no sample {sample!r}.")
-        title, load = _SAMPLES[sample]
+        title = _SAMPLES[sample]
         project = self.workspace.create(sample)
         with collect_notes():
-            write_shapes(load(), project.folder / FILES / f"{sample}.npz", format="npz")
+            write_shapes(
+                _load_sample(sample), project.folder / FILES / f"{sample}.npz", format="npz"
+            )
         project.change_settings(title=title)
         return {"id": project.id}
 
@@ -500,6 +502,18 @@ class Server:
             return self.workspace.get(request.path_params["project"])
         except DefgpaError as error:
             raise HTTPException(404, str(error)) from None
+
+
+def _load_sample(name: str) -> Shapes:
+    """Return a bundled set; imported here, for synthetic sets load much of scipy."""
+    from defgpa import datasets
+
+    match name:
+        case "wings":
+            return datasets.load_wings()
+        case "fish":
+            return datasets.make_fish().shapes
+    return datasets.make_skulls().shapes
 
 
 def _respond(answer: Callable[[], Answer]) -> Response:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa.alignment import Alignment
 from defgpa.app.notes import collect_notes
 from defgpa.diagnostics import Finding
-from defgpa.diagnostics.screening import guess_units
+from defgpa.diagnostics.units import guess_units
 from defgpa.edits import Action, Edit, apply_edits
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io import read_shapes
@@ -28,6 +27,7 @@ from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes
 
 if TYPE_CHECKING:
+    from defgpa.alignment import Alignment
     from defgpa.completion import Completion
 
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")

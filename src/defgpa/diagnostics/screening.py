@@ -333,24 +333,6 @@ def find_other_sizes(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...
     return _select_names(shapes, _has_other_size(_divide_by_median(size), tuning))
 
 
-def guess_units(shapes: Shapes) -> str:
-    """Describe the units that the coordinates probably have, in a few words."""
-    points = shapes.points[shapes.visible]
-    extent = float(np.nanmax(np.ptp(points, axis=0)))
-    if shapes.metadata.get("space"):
-        return "millimetres (anatomical coordinates)"
-    scales = shapes.metadata.get("scales") or ()
-    if None in scales:
-        return "mixed: some specimens state a scale, others do not"
-    if scales:
-        return "real units (the file states a scale)"
-    if shapes.n_dims == 2 and points.min() >= 0 and extent > 50:
-        return "probably pixels"
-    if extent <= 5:
-        return "unknown; perhaps already normalised"
-    return "unknown"
-
-
 def _select_names(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
     return tuple(compress(shapes.names, chosen))
 

@@ -2,8 +2,9 @@
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
+import { unpackMesh } from "./meshes.js";
 import { path, store } from "./store.js";
-import { makeView, unpack } from "./view.js";
+import { makeView } from "./view.js";
 
 /** Links between landmarks that are analysed, by their numbers in the analysis. */
 export function analysedLinks() {
@@ -64,7 +65,7 @@ export class ShapeView {
         this.wanted = null;
         const drawn = await post(path("/shape"), next);
         const meshes = this.withMesh
-          ? [await unpack(await post(path("/shape"), { ...next, mesh: true }))]
+          ? [unpackMesh(await post(path("/shape"), { ...next, mesh: true }))]
           : [];
         if (this.picture.isConnected) this.draw(drawn, meshes);
         this.answer = drawn;

@@ -4,6 +4,7 @@ import { get, getBuffer } from "./api.js";
 import { checkbox, fill, h, number, say, select } from "./dom.js";
 import { isThere, rowsOf, transform } from "./geometry.js";
 import { SpecimenList } from "./list.js";
+import { unpackMesh } from "./meshes.js";
 import {
   choose,
   edit,
@@ -14,7 +15,7 @@ import {
   pointsOf,
   store,
 } from "./store.js";
-import { makeView, unpack } from "./view.js";
+import { makeView } from "./view.js";
 
 const NAMES = {
   mirrored: "mirrored",
@@ -180,7 +181,7 @@ class SpecimenPage {
     }
     if (project.meshes[specimen] && !meshes.has(key)) {
       if (meshes.size > 12) meshes.delete(meshes.keys().next().value);
-      meshes.set(key, await unpack(await getBuffer(path(`/mesh?number=${specimen}`))));
+      meshes.set(key, unpackMesh(await getBuffer(path(`/mesh?number=${specimen}`))));
     }
   }
 

@@ -16,6 +16,7 @@ export const store = {
   problem: "",
 };
 
+const QUEUE_DELAY = 400; // milliseconds without an edit until the queue is asked for again
 const listeners = new Set();
 
 /** Call a function after every change; returns how to stop. */
@@ -88,12 +89,15 @@ export async function refreshSuperimposition() {
   refreshQueue(ticket);
 }
 
+/** Ask for the queue, once no edit has come for a while: looking through all specimens is work. */
 async function refreshQueue(ticket) {
   if (!store.mean) {
     store.queue = [];
     tell("queue");
     return;
   }
+  if (store.queue) await new Promise((resolve) => setTimeout(resolve, QUEUE_DELAY));
+  if (ticket !== latest) return;
   try {
     const { items } = await get(path("/queue"));
     if (ticket !== latest) return;

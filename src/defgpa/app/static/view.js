@@ -7,8 +7,3 @@ export async function makeView(container, dims, handlers = {}) {
   const { View3D } = await import("./view3d.js");
   return new View3D(container, handlers);
 }
-
-export async function unpack(buffer) {
-  const { unpackMesh } = await import("./view3d.js");
-  return unpackMesh(buffer);
-}

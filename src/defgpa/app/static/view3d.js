@@ -3,8 +3,13 @@
 import * as THREE from "./three/three.module.min.js";
 import { h, oncePerFrame, token } from "./dom.js";
 import { box, isThere } from "./geometry.js";
+import { decimate, findBounds } from "./meshes.js";
 
 const REACH = 14; // pixels within which a landmark is picked
+const MAX_FACES_MOVING = 24_000; // drawn while the view is turned on a slow machine, all meshes
+const MAX_FACES_RESTING = 1_000_000; // drawn while it rests
+const REST = 250; // milliseconds without movement until the view is drawn sharply
+const SLOW_FRAME = 45; // milliseconds
 
 /** Whether the browser computes pictures without a graphics card: then smooth edges are too dear. */
 function isSoftware() {
@@ -29,13 +34,14 @@ export class View3D {
       "aria-label": "Specimen",
     });
     this.labels = h("div", { class: "labels", "aria-hidden": "true" });
-    container.replaceChildren(this.canvas, this.labels);
+    this.note = h("p", { class: "note", role: "status", hidden: true });
+    container.replaceChildren(this.canvas, this.labels, this.note);
+    this.isSlow = isSoftware();
     try {
       this.renderer = new THREE.WebGLRenderer({
         canvas: this.canvas,
-        antialias: !isSoftware(),
+        antialias: !this.isSlow,
         alpha: true,
-        preserveDrawingBuffer: true,
       });
     } catch {
       container.replaceChildren(
@@ -56,6 +62,9 @@ export class View3D {
     this.world.add(new THREE.HemisphereLight(0xffffff, 0x888888, 1.6), this.light);
     this.turned = new THREE.Group(); // turned by the user
     this.content = new THREE.Group(); // brought to the middle and to unit size
+    this.surfaces = new THREE.Group(); // of meshes, which are built only when they change
+    this.marks = new THREE.Group(); // landmarks and links
+    this.content.add(this.surfaces, this.marks);
     this.turned.add(this.content);
     this.world.add(this.turned);
     this.zoom = 1;
@@ -70,7 +79,9 @@ export class View3D {
 
   destroy() {
     this.observer?.disconnect();
-    this.clear();
+    clearTimeout(this.restTimer);
+    if (this.surfaces) empty(this.surfaces);
+    if (this.marks) empty(this.marks);
     this.renderer?.dispose();
     this.renderer?.forceContextLoss();
     this.canvas.remove();
@@ -97,6 +108,7 @@ export class View3D {
         ...(scene.mean ?? []),
         ...(scene.estimates ?? []),
         ...(scene.bounds ?? []),
+        ...(scene.meshes ?? []).flatMap(findBounds),
       ];
       const there = bounds.filter(isVector);
       this.frame = box(there);
@@ -115,17 +127,8 @@ export class View3D {
     this.draw();
   }
 
-  clear() {
-    this.content?.traverse((object) => {
-      object.geometry?.dispose();
-      object.material?.map?.dispose();
-      object.material?.dispose();
-    });
-    this.content?.clear();
-  }
-
   build() {
-    this.clear();
+    empty(this.marks);
     const { low, high, isEmpty } = this.frame;
     if (isEmpty) return;
     this.middle = low.map((x, k) => (x + high[k]) / 2);
@@ -143,7 +146,7 @@ export class View3D {
       excluded = [],
       meshes = [],
     } = this.scene;
-    for (const mesh of meshes) this.content.add(this.makeMesh(mesh));
+    this.buildSurfaces(meshes);
     const radius = this.size * (points.length > 150 ? 0.009 : 0.016);
     this.landmarkRadius = radius;
     const places = points.map((_, j) => this.place(j));
@@ -201,25 +204,59 @@ export class View3D {
     return isThere(estimate) ? estimate : null;
   }
 
-  makeMesh({ vertices, faces, colour }) {
-    const geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.BufferAttribute(vertices, 3));
-    if (faces.length) geometry.setIndex(new THREE.BufferAttribute(faces, 1));
-    if (faces.length) geometry.computeVertexNormals();
-    const material = faces.length
-      ? new THREE.MeshLambertMaterial({
-          color: colour ?? token("--surface"),
-          side: THREE.DoubleSide,
-        })
-      : null;
-    const mesh = material
-      ? new THREE.Mesh(geometry, material)
-      : new THREE.Points(
-          geometry,
-          new THREE.PointsMaterial({ color: token("--surface"), size: 2, sizeAttenuation: false }),
-        );
-    mesh.isSpecimen = true;
-    return mesh;
+  /** Build the surfaces of meshes that are not there yet, each sharp and coarse. */
+  buildSurfaces(meshes) {
+    const colour = token("--surface");
+    const isSame =
+      this.surfaceColour === colour &&
+      this.builtMeshes?.length === meshes.length &&
+      meshes.every((mesh, k) => mesh === this.builtMeshes[k]);
+    if (isSame) return;
+    empty(this.surfaces);
+    Object.assign(this, { builtMeshes: [...meshes], surfaceColour: colour });
+    for (const mesh of meshes) {
+      if (mesh.faces.length) this.surfaces.add(...this.makeSurface(mesh, meshes.length));
+      else this.surfaces.add(makeCloud(mesh, colour));
+    }
+    this.showSurfaces(this.isCoarse ?? false);
+  }
+
+  /** Make the sharp and the coarse surface of a mesh; they share their vertices. */
+  makeSurface(mesh, meshCount) {
+    const sharp = new THREE.BufferGeometry();
+    sharp.setAttribute("position", new THREE.BufferAttribute(mesh.vertices, 3));
+    sharp.setIndex(new THREE.BufferAttribute(mesh.faces, 1));
+    sharp.computeVertexNormals();
+    const faces = decimate(mesh, MAX_FACES_RESTING / meshCount);
+    if (faces.length < mesh.faces.length) sharp.setIndex(new THREE.BufferAttribute(faces, 1));
+    const coarse = new THREE.BufferGeometry();
+    for (const name of ["position", "normal"]) coarse.setAttribute(name, sharp.getAttribute(name));
+    const fewer = decimate(mesh, MAX_FACES_MOVING / meshCount);
+    coarse.setIndex(new THREE.BufferAttribute(fewer, 1));
+    const material = new THREE.MeshLambertMaterial({
+      color: token("--surface"),
+      side: THREE.DoubleSide,
+    });
+    return [sharp, coarse].map((geometry, k) => {
+      const surface = new THREE.Mesh(geometry, material);
+      Object.assign(surface.userData, { isCoarse: k === 1, faceCount: mesh.faces.length / 3 });
+      return surface;
+    });
+  }
+
+  /** Show the sharp or the coarse surfaces, and say so where faces are left out. */
+  showSurfaces(isCoarse) {
+    let drawn = 0;
+    let total = 0;
+    for (const surface of this.surfaces.children) {
+      if (!surface.isMesh) continue;
+      surface.visible = surface.userData.isCoarse === isCoarse;
+      if (!surface.visible) continue;
+      drawn += surface.geometry.index.count / 3;
+      total += surface.userData.faceCount;
+    }
+    this.note.hidden = drawn === total;
+    this.note.textContent = `${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} triangles are drawn${isCoarse ? " while turning" : ""}.`;
   }
 
   /** Hollow marks for landmarks that are missing, as large on the screen as the others. */
@@ -240,7 +277,7 @@ export class View3D {
       transparent: true,
       alphaTest: 0.3,
     });
-    this.content.add(new THREE.Points(geometry, material));
+    this.marks.add(new THREE.Points(geometry, material));
   }
 
   addSpheres(spheres, colour, opacity = 1) {
@@ -261,7 +298,7 @@ export class View3D {
     spheres.forEach(([point, radius], k) =>
       instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)),
     );
-    this.content.add(instances);
+    this.marks.add(instances);
   }
 
   addLinks(links, places, colour, isDashed = false) {
@@ -278,17 +315,15 @@ export class View3D {
         opacity: isDashed ? 0.45 : 1,
       }),
     );
-    this.content.add(lines);
+    this.marks.add(lines);
   }
 
   paint() {
     if (this.isBroken || !this.canvas.isConnected || !this.canvas.clientWidth) return;
     const width = this.canvas.clientWidth,
       height = this.canvas.clientHeight;
-    const sharpness = Math.min(window.devicePixelRatio || 1, 2);
-    const isCoarse = this.isMoving && this.isSlow; // while a slow machine turns much, every second pixel
-    this.renderer.setPixelRatio(isCoarse ? sharpness / 2 : sharpness);
-    this.renderer.setSize(width, height, false);
+    const isCoarse = Boolean(this.isMoving && this.isSlow && this.surfaces.children.length);
+    this.setSharpness(width, height, isCoarse);
     const start = performance.now();
     const reach = 1.12 / this.zoom,
       aspect = width / height;
@@ -303,18 +338,29 @@ export class View3D {
     this.frames = (this.frames ?? 0) + 1;
   }
 
+  /** Set the size in pixels, half of it while a slow machine turns a mesh; only where it changes. */
+  setSharpness(width, height, isCoarse) {
+    const ratio = Math.min(window.devicePixelRatio || 1, 2) / (isCoarse ? 2 : 1);
+    const sharpness = `${width} ${height} ${ratio}`;
+    if (sharpness === this.sharpness) return;
+    Object.assign(this, { sharpness, isCoarse });
+    this.renderer.setPixelRatio(ratio);
+    this.renderer.setSize(width, height, false);
+    this.showSurfaces(isCoarse);
+  }
+
   /** Remember whether frames take long, and draw sharply once nothing has moved for a while. */
   watchSpeed(start) {
     const now = performance.now(),
       between = now - (this.lastFrame ?? start);
     this.lastFrame = now;
-    if (between < 1000) this.isSlow = this.isSlow || between > 45;
+    if (between < 1000) this.isSlow = this.isSlow || between > SLOW_FRAME;
     clearTimeout(this.restTimer);
     this.restTimer = setTimeout(() => {
       this.isMoving = false;
       this.lastFrame = undefined;
       this.draw();
-    }, 250);
+    }, REST);
   }
 
   project(point) {
@@ -341,7 +387,9 @@ export class View3D {
 
   /** The point of the mesh below a place on the screen, if there is one. */
   snap([x, y]) {
-    const meshes = this.content.children.filter((child) => child.isSpecimen && child.isMesh);
+    const meshes = this.surfaces.children.filter(
+      (surface) => surface.isMesh && !surface.userData.isCoarse,
+    );
     if (!meshes.length) return null;
     const caster = new THREE.Raycaster();
     caster.setFromCamera(
@@ -495,11 +543,20 @@ export class View3D {
   }
 }
 
-/** A mesh as the server packs it: two counts, vertices, faces. */
-export function unpackMesh(buffer) {
-  const [vertices, faces] = new Uint32Array(buffer, 0, 2);
-  return {
-    vertices: new Float32Array(buffer, 8, 3 * vertices),
-    faces: new Uint32Array(buffer, 8 + 12 * vertices, 3 * faces),
-  };
+/** Remove everything from a group, and from the memory of the graphics card. */
+function empty(group) {
+  group.traverse((object) => {
+    object.geometry?.dispose();
+    object.material?.map?.dispose();
+    object.material?.dispose();
+  });
+  group.clear();
+}
+
+/** Make the points of a mesh without faces. */
+function makeCloud({ vertices }, colour) {
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.BufferAttribute(vertices, 3));
+  const material = new THREE.PointsMaterial({ color: colour, size: 2, sizeAttenuation: false });
+  return new THREE.Points(geometry, material);
 }
