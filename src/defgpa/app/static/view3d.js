@@ -65,6 +65,8 @@ export class View3D {
     this.surfaces = new THREE.Group(); // of meshes, which are built only when they change
     this.marks = new THREE.Group(); // landmarks and links
     this.content.add(this.surfaces, this.marks);
+    this.sphere = new THREE.SphereGeometry(1, 12, 8);
+    this.materials = new Map();
     this.turned.add(this.content);
     this.world.add(this.turned);
     this.zoom = 1;
@@ -80,8 +82,15 @@ export class View3D {
   destroy() {
     this.observer?.disconnect();
     clearTimeout(this.restTimer);
-    if (this.surfaces) empty(this.surfaces);
-    if (this.marks) empty(this.marks);
+    if (this.surfaces) {
+      this.empty(this.surfaces);
+      this.empty(this.marks);
+      this.sphere.dispose();
+      for (const material of this.materials.values()) {
+        material.map?.dispose();
+        material.dispose();
+      }
+    }
     this.renderer?.dispose();
     this.renderer?.forceContextLoss();
     this.canvas.remove();
@@ -128,7 +137,7 @@ export class View3D {
   }
 
   build() {
-    empty(this.marks);
+    this.empty(this.marks);
     const { low, high, isEmpty } = this.frame;
     if (isEmpty) return;
     this.middle = low.map((x, k) => (x + high[k]) / 2);
@@ -174,24 +183,9 @@ export class View3D {
       });
       this.addSpheres(halos, token("--unseen"), 0.15);
     }
-    if (mean)
-      this.addSpheres(
-        mean.filter(isVector).map((point) => [point, radius * 0.55]),
-        token("--faint"),
-        0.7,
-      );
-    if (cloud)
-      this.addSpheres(
-        cloud.filter(isVector).map((point) => [point, radius * 0.5]),
-        token("--mark"),
-        0.4,
-      );
-    if (ghosts)
-      this.addSpheres(
-        ghosts.filter(isVector).map((point) => [point, radius * 0.4]),
-        token("--accent"),
-        0.35,
-      );
+    if (mean) this.addDots(mean, token("--faint"), 0.8, 7);
+    if (cloud) this.addDots(cloud, token("--mark"), 0.45, 6);
+    if (ghosts) this.addDots(ghosts, token("--accent"), 0.4, 5);
     this.addLinks(links ?? [], places, token("--link"));
     if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
   }
@@ -212,11 +206,11 @@ export class View3D {
       this.builtMeshes?.length === meshes.length &&
       meshes.every((mesh, k) => mesh === this.builtMeshes[k]);
     if (isSame) return;
-    empty(this.surfaces);
+    this.empty(this.surfaces);
     Object.assign(this, { builtMeshes: [...meshes], surfaceColour: colour });
     for (const mesh of meshes) {
       if (mesh.faces.length) this.surfaces.add(...this.makeSurface(mesh, meshes.length));
-      else this.surfaces.add(makeCloud(mesh, colour));
+      else this.surfaces.add(this.makeCloud(mesh, colour));
     }
     this.showSurfaces(this.isCoarse ?? false);
   }
@@ -233,15 +227,27 @@ export class View3D {
     for (const name of ["position", "normal"]) coarse.setAttribute(name, sharp.getAttribute(name));
     const fewer = decimate(mesh, MAX_FACES_MOVING / meshCount);
     coarse.setIndex(new THREE.BufferAttribute(fewer, 1));
-    const material = new THREE.MeshLambertMaterial({
-      color: token("--surface"),
-      side: THREE.DoubleSide,
-    });
+    const colour = token("--surface");
+    const material = this.useMaterial(
+      `surface ${colour}`,
+      () => new THREE.MeshLambertMaterial({ color: colour, side: THREE.DoubleSide }),
+    );
     return [sharp, coarse].map((geometry, k) => {
       const surface = new THREE.Mesh(geometry, material);
       Object.assign(surface.userData, { isCoarse: k === 1, faceCount: mesh.faces.length / 3 });
       return surface;
     });
+  }
+
+  /** Make the points of a mesh without faces. */
+  makeCloud({ vertices }, colour) {
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(vertices, 3));
+    const material = this.useMaterial(
+      `cloud ${colour}`,
+      () => new THREE.PointsMaterial({ color: colour, size: 2, sizeAttenuation: false }),
+    );
+    return new THREE.Points(geometry, material);
   }
 
   /** Show the sharp or the coarse surfaces, and say so where faces are left out. */
@@ -259,41 +265,28 @@ export class View3D {
     this.note.textContent = `${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} triangles are drawn${isCoarse ? " while turning" : ""}.`;
   }
 
-  /** Hollow marks for landmarks that are missing, as large on the screen as the others. */
+  /** Add hollow marks for landmarks that are missing, as large on the screen as the others. */
   addRings(points, colour) {
     if (!points.length) return;
-    const picture = document.createElement("canvas");
-    picture.width = picture.height = 64;
-    const context = picture.getContext("2d");
-    context.strokeStyle = colour;
-    context.lineWidth = 10;
-    context.arc(32, 32, 24, 0, 7);
-    context.stroke();
+    const material = this.useMaterial(`ring ${colour}`, () => makeRingMaterial(colour));
     const geometry = new THREE.BufferGeometry().setFromPoints(points.map(vector));
-    const material = new THREE.PointsMaterial({
-      map: new THREE.CanvasTexture(picture),
-      size: 14,
-      sizeAttenuation: false,
-      transparent: true,
-      alphaTest: 0.3,
-    });
     this.marks.add(new THREE.Points(geometry, material));
   }
 
+  /** Add spheres, [place, radius] each. */
   addSpheres(spheres, colour, opacity = 1) {
     if (!spheres.length) return;
-    const detail = spheres.length > 3000 ? 6 : 14;
-    const material = new THREE.MeshLambertMaterial({
-      color: colour,
-      transparent: opacity < 1,
-      opacity,
-      depthWrite: opacity === 1,
-    });
-    const instances = new THREE.InstancedMesh(
-      new THREE.SphereGeometry(1, detail, detail - 4),
-      material,
-      spheres.length,
+    const material = this.useMaterial(
+      `sphere ${colour} ${opacity}`,
+      () =>
+        new THREE.MeshLambertMaterial({
+          color: colour,
+          transparent: opacity < 1,
+          opacity,
+          depthWrite: opacity === 1,
+        }),
     );
+    const instances = new THREE.InstancedMesh(this.sphere, material, spheres.length);
     const matrix = new THREE.Matrix4();
     spheres.forEach(([point, radius], k) =>
       instances.setMatrixAt(k, matrix.makeScale(radius, radius, radius).setPosition(...point)),
@@ -301,21 +294,48 @@ export class View3D {
     this.marks.add(instances);
   }
 
-  addLinks(links, places, colour, isDashed = false) {
+  /** Add small discs, all of one size on the screen: cheap where there are thousands. */
+  addDots(points, colour, opacity, size) {
+    const places = points.filter(isVector);
+    if (!places.length) return;
+    const material = this.useMaterial(`dot ${colour} ${opacity} ${size}`, () =>
+      makeDotMaterial(colour, opacity, size),
+    );
+    const geometry = new THREE.BufferGeometry().setFromPoints(places.map(vector));
+    this.marks.add(new THREE.Points(geometry, material));
+  }
+
+  addLinks(links, places, colour, isFaint = false) {
     const ends = links
       .filter(([a, b]) => isVector(places[a]) && isVector(places[b]))
       .flatMap(([a, b]) => [vector(places[a]), vector(places[b])]);
     if (!ends.length) return;
     const geometry = new THREE.BufferGeometry().setFromPoints(ends);
-    const lines = new THREE.LineSegments(
-      geometry,
-      new THREE.LineBasicMaterial({
-        color: colour,
-        transparent: true,
-        opacity: isDashed ? 0.45 : 1,
-      }),
+    const material = this.useMaterial(
+      `line ${colour} ${isFaint}`,
+      () =>
+        new THREE.LineBasicMaterial({
+          color: colour,
+          transparent: true,
+          opacity: isFaint ? 0.45 : 1,
+        }),
     );
-    this.marks.add(lines);
+    this.marks.add(new THREE.LineSegments(geometry, material));
+  }
+
+  /** Return the material of a name, made once: compiling a shader takes longer than a frame. */
+  useMaterial(name, make) {
+    if (!this.materials.has(name)) this.materials.set(name, make());
+    return this.materials.get(name);
+  }
+
+  /** Remove everything from a group; materials and the sphere are used again. */
+  empty(group) {
+    for (const object of [...group.children]) {
+      if (object.geometry !== this.sphere) object.geometry.dispose();
+      object.dispose?.();
+    }
+    group.clear();
   }
 
   paint() {
@@ -543,20 +563,44 @@ export class View3D {
   }
 }
 
-/** Remove everything from a group, and from the memory of the graphics card. */
-function empty(group) {
-  group.traverse((object) => {
-    object.geometry?.dispose();
-    object.material?.map?.dispose();
-    object.material?.dispose();
+function makeRingMaterial(colour) {
+  const map = drawTexture((context) => {
+    context.strokeStyle = colour;
+    context.lineWidth = 10;
+    context.arc(32, 32, 24, 0, 7);
+    context.stroke();
   });
-  group.clear();
+  return new THREE.PointsMaterial({
+    map,
+    size: 14,
+    sizeAttenuation: false,
+    transparent: true,
+    alphaTest: 0.3,
+  });
 }
 
-/** Make the points of a mesh without faces. */
-function makeCloud({ vertices }, colour) {
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.BufferAttribute(vertices, 3));
-  const material = new THREE.PointsMaterial({ color: colour, size: 2, sizeAttenuation: false });
-  return new THREE.Points(geometry, material);
+function makeDotMaterial(colour, opacity, size) {
+  const map = drawTexture((context) => {
+    context.fillStyle = colour;
+    context.arc(32, 32, 30, 0, 7);
+    context.fill();
+  });
+  return new THREE.PointsMaterial({
+    map,
+    size: size * Math.min(window.devicePixelRatio || 1, 2),
+    sizeAttenuation: false,
+    transparent: true,
+    opacity,
+    depthWrite: false,
+  });
+}
+
+/** Draw a picture of 64 × 64 pixels for a material. */
+function drawTexture(draw) {
+  const picture = document.createElement("canvas");
+  picture.width = picture.height = 64;
+  draw(picture.getContext("2d"));
+  const texture = new THREE.CanvasTexture(picture);
+  texture.colorSpace = THREE.SRGBColorSpace;
+  return texture;
 }
