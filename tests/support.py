@@ -13,8 +13,8 @@ import pytest
 from scipy.linalg import lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 PARITY = {"rtol": 1e-6, "atol": 1e-6}
@@ -110,7 +110,7 @@ class ChargedTranslations:
 
 def cost_of(shapes, warp):
     """P, as a matrix."""
-    return build_cost(Frames.of(shapes.points, shapes.visible), warp).dense()
+    return build_cost(measure_geometry(shapes.points, shapes.visible), warp).dense()
 
 
 def full_penalty(basis, size):

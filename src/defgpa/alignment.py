@@ -15,16 +15,17 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Mask, freeze, rms_radius, use_threads
+from defgpa.arrays import Array, Index, Mask, freeze, rms_radius
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.rejection import RejectedLandmark, Rejection
 from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
-from defgpa.notebook import render_table
+from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, Motion, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration
+from defgpa.threads import use_threads
 from defgpa.warps import Warp
 
 OUTPUTS = ("aligned", "superimposed", "back_projected")

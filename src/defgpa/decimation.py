@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 
 
 class DecimatedSurface(NamedTuple):

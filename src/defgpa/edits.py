@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError, ShapeError, format_names
 from defgpa.io.atomic import write_text
 from defgpa.shapes import Shapes

@@ -15,7 +15,6 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from defgpa._arrays import USUAL_FEATURES, Array, Index, Mask, choose_threads, freeze
 from defgpa.alignment import (
     Alignment,
     average,
@@ -26,6 +25,7 @@ from defgpa.alignment import (
     superimpose,
     unequal_weights,
 )
+from defgpa.arrays import Array, Index, Mask, freeze
 from defgpa.diagnostics.checks import (
     check_descent_solution,
     check_hinge,
@@ -40,7 +40,7 @@ from defgpa.diagnostics.rejection import Rejection, check_rejection
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.errors import DefgpaError, ShapeError, import_extra
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solvers.affine import balance_frame, fit_affine
@@ -87,6 +87,7 @@ from defgpa.solvers.robust import (
     estimate_weights,
     keep_faint,
 )
+from defgpa.threads import USUAL_FEATURES, choose_threads
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 
@@ -140,11 +141,11 @@ class AlignmentEstimator(BaseEstimator):
         The shapes themselves are looked at too: exchanged and misplaced landmarks, other units,
         and by how much the reference would change without them.
         """
-        given, frames = self._admitted(shapes)
+        given, geometry = self._admitted(shapes)
         settings = check_robust(self.robust, type(self).__name__)
         if settings is not None:
             return self._align_robustly(given, settings)
-        return self.looked_at(self._solved(given, frames), frames)
+        return self.looked_at(self._solved(given, geometry), geometry)
 
     def _align_robustly(self, shapes: Shapes, settings: Robust) -> Alignment:
         """Estimate landmark weights, align with them, and keep what they reject in the result."""
@@ -171,11 +172,11 @@ class AlignmentEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def looked_at(self, alignment: Alignment, frames: Frames | None = None) -> Alignment:
-        """An alignment that was made, with what its shapes (and their frames) themselves show."""
+    def looked_at(self, alignment: Alignment, geometry: Geometry | None = None) -> Alignment:
+        """An alignment that was made, with what its shapes (and their geometry) themselves show."""
         tuning, shapes = self._thresholds, alignment.shapes
-        frames = frames or make_frames(shapes)
-        found = [self._with_change(f, alignment) for f in check_input(alignment, frames, tuning)]
+        geometry = geometry or shapes.measure()
+        found = [self._with_change(f, alignment) for f in check_input(alignment, geometry, tuning)]
         told = add_deformation_finding((*alignment.findings, *found), alignment, tuning)
         return replace(alignment, findings=told)
 
@@ -205,17 +206,17 @@ class AlignmentEstimator(BaseEstimator):
         """The alignment of the shapes, without a look at what may be wrong with them."""
         return self._solved(*self._admitted(shapes))
 
-    def _admitted(self, shapes: ShapesLike) -> tuple[Shapes, Frames]:
-        """Shapes that can be aligned and fit into memory, and their frames."""
+    def _admitted(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
+        """Shapes that can be aligned and fit into memory, and their geometry."""
         given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * given.points.nbytes, self._thresholds)
-        return given, make_frames(given)
+        return given, given.measure()
 
-    def _solved(self, given: Shapes, frames: Frames) -> Alignment:
+    def _solved(self, given: Shapes, geometry: Geometry) -> Alignment:
         """The alignment of admitted shapes."""
         with self._threads(given):
-            core = _linked_core(given, frames)
+            core = _linked_core(given, geometry)
             return with_lone_landmarks(self._aligned(*core), given)
 
     def _threads(self, shapes: Shapes) -> AbstractContextManager[None]:
@@ -276,7 +277,7 @@ class AlignmentEstimator(BaseEstimator):
             setattr(self, part, held.set_params(**wanted))
         return self
 
-    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
+    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         """The alignment of shapes that are linked and each extended enough."""
         raise NotImplementedError
 
@@ -460,12 +461,12 @@ class DefGPA(AlignmentEstimator):
             DEFAULT if self.tuning is None else self.tuning,
         )
 
-    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        return self.prepare(shapes, frames).align()
+    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+        return self.prepare(shapes, geometry).align()
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
-        problem = stiff.prepare(weighted, make_frames(weighted))
+        problem = stiff.prepare(weighted, weighted.measure())
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
         places = find_expected_places(reference, shapes.points, weighted.weights)
         return WeightedFit(
@@ -474,11 +475,15 @@ class DefGPA(AlignmentEstimator):
             predict_landmarks(problem.cost, coefficients, places).leverage,
         )
 
-    def prepare(self, shapes: Shapes, frames: Frames) -> DeformableProblem:
+    def prepare(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model, frames = self.method(shapes.n_dims), self.model, frames.project_to_planes()
-        cost = build_cost(frames, model, self.memory_budget, method.tuning)
-        local = LocalShapes(frames, shapes.names, shapes.landmarks)
+        method, model, geometry = (
+            self.method(shapes.n_dims),
+            self.model,
+            geometry.project_to_planes(),
+        )
+        cost = build_cost(geometry, model, self.memory_budget, method.tuning)
+        local = LocalShapes(geometry, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
 
 
@@ -586,12 +591,12 @@ class ElasticGPA(AlignmentEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_checked_rigidity(self.rigidity), bool(self.scaling))
 
-    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
-        return self.prepare(shapes, frames).align(self.dial)
+    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+        return self.prepare(shapes, geometry).align(self.dial)
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
-        problem = stiff.prepare(weighted, make_frames(weighted))
+        problem = stiff.prepare(weighted, weighted.measure())
         cost, firmness = problem.deformable.cost, self.dial.firmness
         reference, coefficients = problem.solve(self.dial)
         weights, points = weighted.weights, shapes.points
@@ -609,9 +614,9 @@ class ElasticGPA(AlignmentEstimator):
             reference, free.predicted, reduce(free.leverage, points), reduce(expected, places)
         )
 
-    def prepare(self, shapes: Shapes, frames: Frames) -> ElasticProblem:
+    def prepare(self, shapes: Shapes, geometry: Geometry) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
-        return ElasticProblem(self.deformable.prepare(shapes, frames))
+        return ElasticProblem(self.deformable.prepare(shapes, geometry))
 
 
 @dataclass(frozen=True, eq=False)
@@ -628,12 +633,12 @@ class ElasticProblem:
     @cached_property
     def rows(self) -> Array:
         """(n, d, m): Qᵀ of every shape."""
-        return orthonormal_rows(self.deformable.local.frames)
+        return orthonormal_rows(self.deformable.local.geometry)
 
     @cached_property
     def weighted_rows(self) -> Array:
         """(n, d, m): (ΓQ)ᵀ of every shape."""
-        return weigh_points(self.rows.mT, self.deformable.local.frames.weights).mT
+        return weigh_points(self.rows.mT, self.deformable.local.geometry.weights).mT
 
     @cached_property
     def linear(self) -> Sequence[Array]:
@@ -645,13 +650,13 @@ class ElasticProblem:
     @cached_property
     def anchors(self) -> Anchors:
         """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
-        return Anchors.of(self.deformable.local.frames, self.deformable.fit.reference)
+        return Anchors.of(self.deformable.local.geometry, self.deformable.fit.reference)
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
         """(m, d) each: the deformable reference, and the rigid mean."""
         fit = self.deformable.fit
-        votes, weights = fit.diagnostics.votes, self.deformable.local.frames.weights
+        votes, weights = fit.diagnostics.votes, self.deformable.local.geometry.weights
         rigid = rigid_start(self.shapes.points, votes, self.shapes.names, weights)
         return fit.reference, rigid
 
@@ -706,7 +711,7 @@ class ElasticProblem:
     def _align_softly(self) -> Alignment:
         """Return the deformable alignment, at the size that all of the dial has."""
         cost, fit = self.deformable.cost, self.deformable.fit
-        reference = soft_end(self.deformable.local.frames, fit.reference)
+        reference = soft_end(self.deformable.local.geometry, fit.reference)
         warps = make_warps(cost, cost.fit_warps(reference).coefficients, self.shapes)
         eigenvalues = np.einsum("md,md->d", reference, reference)
         sized = replace(fit, reference=reference, eigenvalues=eigenvalues)
@@ -764,14 +769,14 @@ class EuclideanGPA(AlignmentEstimator):
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
-    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
+    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = fit_rigid(shapes.points, motions, shapes.names, frames, unequal_weights(shapes))
-        votes = _votes(fit.reference, frames)
+        fit = fit_rigid(shapes.points, motions, shapes.names, geometry, unequal_weights(shapes))
+        votes = _votes(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
-            even = shapes.points / frames.size[:, None, None]
-            votes = _votes(fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, frames)
+            even = shapes.points / geometry.size[:, None, None]
+            votes = _votes(fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry)
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
         hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.n_dims - 1)
         registration = MotionRegistration(motions)
@@ -821,16 +826,16 @@ class AffineGPA(AlignmentEstimator):
         even = balance_frame(fit)
         return predict_by_maps(even, shapes.points, weighted.weights, compute_affine_leverage)
 
-    def _aligned(self, shapes: Shapes, frames: Frames) -> Alignment:
+    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = fit_affine(shapes.points, shapes.names, frames, unequal_weights(shapes))
+        fit = fit_affine(shapes.points, shapes.names, geometry, unequal_weights(shapes))
         told = fit if self.frame == "first" else balance_frame(fit)
         condition = np.linalg.cond(told.matrices)
-        votes = _votes(told.reference, frames)
+        votes = _votes(told.reference, geometry)
         even = balance_frame(fit).reference  # as large as the shapes, as the errors are
         hinged = _hinged(shapes, even, fit.rmse_datum, shapes.n_dims)
         registration = AffineRegistration()
@@ -841,9 +846,9 @@ def prepare_problem(
     estimator: DefGPA | ElasticGPA, shapes: ShapesLike
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
-    given, frames = estimator._admitted(shapes)
+    given, geometry = estimator._admitted(shapes)
     with estimator._threads(given):
-        return estimator.prepare(*_linked_core(given, frames))
+        return estimator.prepare(*_linked_core(given, geometry))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:
@@ -917,12 +922,6 @@ def predict_by_maps(
     )
 
 
-def make_frames(shapes: Shapes) -> Frames:
-    """Make the frames of shapes, with their landmark weights; a common factor has no effect."""
-    weights = shapes.relative_weights if shapes.has_weights else None
-    return Frames.of(shapes.points, shapes.visible, weights)
-
-
 def make_warps(
     cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
 ) -> tuple[Warp, ...]:
@@ -950,9 +949,9 @@ def make_deformable_alignment(
     )
 
 
-def _votes(reference: Array, frames: Frames) -> Index:
+def _votes(reference: Array, geometry: Geometry) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    moments = compute_moments(reference, frames.centred, frames.visible, frames.weights)
+    moments = compute_moments(reference, geometry.centred, geometry.visible, geometry.weights)
     sides = find_sides(moments, np.eye(reference.shape[1]))
     return np.asarray(sides.votes * sides.majority)
 
@@ -1108,7 +1107,7 @@ def _require_part(value: Any, method: str, name: str, examples: str) -> None:
         )
 
 
-def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
+def _linked_core(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
     """The shapes on the landmarks that two of them see; linked, and each extended enough."""
     shared = find_common_landmarks(shapes)
     if len(shared) < shapes.n_landmarks:
@@ -1118,7 +1117,7 @@ def _linked_core(shapes: Shapes, frames: Frames) -> tuple[Shapes, Frames]:
                 f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
         shapes = drop_lone_landmarks(shapes)
-        frames = make_frames(shapes)
-    refuse_degenerate_shapes(frames, shapes.names)
+        geometry = shapes.measure()
+    refuse_degenerate_shapes(geometry, shapes.names)
     require_linkage(shapes)
-    return shapes, frames
+    return shapes, geometry

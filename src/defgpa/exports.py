@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.completion import Completion, complete
+from defgpa.dataframes import name_coordinates
 from defgpa.errors import ShapeError, format_names, import_extra
 from defgpa.io.atomic import replace_file, write_text
 from defgpa.io.text.table import format_csv, guard_formula
@@ -26,7 +27,6 @@ from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes, number_labels
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
 from defgpa.statistics.specimens import groups_of
-from defgpa.tables import coordinate_names
 from defgpa.warps import fit_interpolating_spline
 
 
@@ -279,7 +279,7 @@ def _table(
 
 def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
-    heads = coordinate_names(number_labels("", shapes.n_landmarks), shapes.n_dims)
+    heads = name_coordinates(number_labels("", shapes.n_landmarks), shapes.n_dims)
     return ["id", *heads], _rows(shapes.names, *shapes.points.reshape(len(shapes), -1).T)
 
 

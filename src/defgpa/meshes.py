@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index
 from defgpa.errors import ShapeError, warn
 from defgpa.io.mesh.files import read_mesh, write_mesh
 from defgpa.io.mesh.mesh import Mesh

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, Stack
+from defgpa.arrays import Array, Mask, Stack
 from defgpa.errors import DegenerateShapeError, ShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry, measure_geometry
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,10 @@ def fit_pairwise_motions(sources: Array, targets: Array, motions: Motions = RIGI
     >>> onto.rotation.shape, bool(onto.determined[0, 1])
     ((4, 4, 2, 2), False)
     """
-    frames = (Frames.of(points, ~np.isnan(points[..., 0])) for points in (sources, targets))
-    return _find_best_motion(_pairwise_moments(*frames), motions)
+    geometry = (
+        measure_geometry(points, ~np.isnan(points[..., 0])) for points in (sources, targets)
+    )
+    return _find_best_motion(_pairwise_moments(*geometry), motions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,7 +393,7 @@ def _center(shapes: Array) -> tuple[Array, Array, Array]:
     return points, mean, np.einsum("...k,...k->...", flat, flat)
 
 
-def _pairwise_moments(x: Frames, y: Frames) -> _Moments:
+def _pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
     """Return the moments of all pairs, by matrix products over the landmarks.
 
     About the centroid of the visible landmarks of each shape, so that small shifts lose no digits.

@@ -15,10 +15,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Mask, freeze
+from defgpa.arrays import Array, Index, Mask, freeze
+from defgpa.dataframes import make_data_array, make_data_frame, read_data_frame
 from defgpa.errors import ShapeError, format_names
-from defgpa.notebook import render_table
-from defgpa.tables import frame_of, labelled, read_frame
+from defgpa.formatting import render_table
+from defgpa.geometry import Geometry, measure_geometry
 
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
 
@@ -129,7 +130,7 @@ class Shapes:
     ) -> None:
         """Validate the arguments of the constructor and set the attributes."""
         if _is_data_frame(points):
-            points, row_names, column_labels = read_frame(points)
+            points, row_names, column_labels = read_data_frame(points)
             names, landmarks = names or row_names, landmarks or column_labels
         if isinstance(points, Shapes) and weights is None:
             weights = points._weights
@@ -228,6 +229,11 @@ class Shapes:
             return freeze(self.visible.astype(np.float64))
         scaled = self.weights / positive.max()  # the sum of large weights could overflow
         return freeze(scaled / scaled[self.visible].mean())
+
+    def measure(self) -> Geometry:
+        """Measure centroids, sizes and principal axes, with the landmark weights."""
+        weights = self.relative_weights if self.has_weights else None
+        return measure_geometry(self.points, self.visible, weights)
 
     @cached_property
     def views(self) -> Index:
@@ -358,11 +364,11 @@ class Shapes:
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame, a row per shape and a column per coordinate: x1, y1, x2, …"""
-        return frame_of(self.points, self.names, self.landmarks)
+        return make_data_frame(self.points, self.names, self.landmarks)
 
     def to_xarray(self) -> Any:
         """Return an xarray.DataArray with dimensions specimen, landmark and space."""
-        return labelled(self.points, self.names, self.landmarks)
+        return make_data_array(self.points, self.names, self.landmarks)
 
     def with_metadata(self, **metadata: Any) -> Shapes:
         """Add metadata to that of the shapes, or replace it; remove the keys given as None."""

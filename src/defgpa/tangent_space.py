@@ -14,7 +14,7 @@ from itertools import compress
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike

@@ -26,10 +26,10 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa._arrays import count_threads
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
 from defgpa.model_selection.folds import refit_fold
+from defgpa.threads import count_threads
 from support import (
     EXACT,
     ORACLE,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import defgpa
 from defgpa import Affine, AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
-from defgpa.notebook import render_table
+from defgpa.formatting import render_table
 from support import smooth_family
 
 ESTIMATORS = [DefGPA(), ElasticGPA(), EuclideanGPA(), AffineGPA()]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from defgpa import DefGPA, DefgpaError, ShapeError, Shapes
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.shapes import as_shapes
 from support import smooth_family
 
@@ -429,10 +429,10 @@ class TestFrames:
     def test_a_weight_of_two_counts_a_landmark_twice(self):
         weights = np.ones((4, 30))
         weights[:, :10] = 2.0
-        weighted = Frames.of(FULL, np.ones((4, 30), dtype=bool), weights)
+        weighted = measure_geometry(FULL, np.ones((4, 30), dtype=bool), weights)
         repeated = np.concatenate([FULL, FULL[:, :10]], axis=1)
-        expected = Frames.of(repeated, np.ones((4, 40), dtype=bool))
-        assert_same_frames(weighted, expected)
+        expected = measure_geometry(repeated, np.ones((4, 40), dtype=bool))
+        assert_same_geometry(weighted, expected)
         np.testing.assert_array_equal(weighted.mass, 40.0)
         np.testing.assert_array_equal(weighted.count, 30.0)
 
@@ -441,22 +441,24 @@ class TestFrames:
         visible = rng.random((4, 30)) > 0.3
         weights = np.where(visible, rng.uniform(0.5, 2.0, size=(4, 30)), 0.0)
         points = np.where(visible[..., None], FULL, np.nan)
-        partial = Frames.of(points, visible, weights)
-        whole = Frames(FULL, np.ones((4, 30), dtype=bool), weights)
-        assert_same_frames(partial, whole)
+        partial = measure_geometry(points, visible, weights)
+        whole = measure_geometry(FULL, np.ones((4, 30), dtype=bool), weights)
+        assert_same_geometry(partial, whole)
         np.testing.assert_array_equal(partial.centred[~visible], 0.0)
-        assert_same_frames(partial[1:3], Frames.of(points[1:3], visible[1:3], weights[1:3]))
+        assert_same_geometry(
+            partial[1:3], measure_geometry(points[1:3], visible[1:3], weights[1:3])
+        )
 
     def test_equal_weights_are_left_out(self):
         visible = ~np.isnan(PARTIAL[..., 0])
-        frames = Frames.of(PARTIAL, visible, 0.25 * visible)
-        assert frames.weights is None
-        np.testing.assert_array_equal(frames.mass, visible.sum(axis=1))
+        geometry = measure_geometry(PARTIAL, visible, 0.25 * visible)
+        assert geometry.weights is None
+        np.testing.assert_array_equal(geometry.mass, visible.sum(axis=1))
 
 
-def assert_same_frames(frames, expected):
+def assert_same_geometry(geometry, expected):
     for name in ("mass", "centre", "size", "scatter", "extents"):
-        np.testing.assert_allclose(getattr(frames, name), getattr(expected, name), rtol=1e-11)
+        np.testing.assert_allclose(getattr(geometry, name), getattr(expected, name), rtol=1e-11)
 
 
 def test_many_culprits_are_not_all_listed():

@@ -16,6 +16,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.elimination import (
     append_penalty_rows,
@@ -23,7 +24,6 @@ from defgpa.solvers.elimination import (
     ridge_from_normal_matrix,
 )
 from defgpa.tuning import Tuning
-from defgpa.warps import Frames
 from support import (
     EXACT,
     LIMIT,
@@ -252,10 +252,10 @@ def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
     told = [own for own in found.findings if own.problem is Problem.UNDETERMINED_WARP]
     assert [own.shapes for own in told] == [("shape_3",)]
     shapes = Shapes(points)
-    frames = Frames.of(shapes.points, shapes.visible)
-    alone = sum(build_cost(frames[i : i + 1], Affine()).dense() for i in range(6))
+    geometry = measure_geometry(shapes.points, shapes.visible)
+    alone = sum(build_cost(geometry[i : i + 1], Affine()).dense() for i in range(6))
     np.testing.assert_allclose(
-        build_cost(frames, Affine(), tuning=tuning).dense(), alone, rtol=0, atol=1e-12
+        build_cost(geometry, Affine(), tuning=tuning).dense(), alone, rtol=0, atol=1e-12
     )
 
 
@@ -381,9 +381,9 @@ class TestTheRegressions:
         points[5, d + 2 :] = np.nan
         shapes = Shapes(points)
         warp = ThinPlateSpline(3, smoothing=1e-9)
-        cost = build_cost(Frames.of(shapes.points, shapes.visible), warp)
-        last = build_cost(Frames.of(shapes.points[5:], shapes.visible[5:]), warp)
-        rest = build_cost(Frames.of(shapes.points[:5], shapes.visible[:5]), warp)
+        cost = build_cost(measure_geometry(shapes.points, shapes.visible), warp)
+        last = build_cost(measure_geometry(shapes.points[5:], shapes.visible[5:]), warp)
+        rest = build_cost(measure_geometry(shapes.points[:5], shapes.visible[:5]), warp)
         np.testing.assert_allclose(cost.dense(), last.dense() + rest.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
 
@@ -391,22 +391,25 @@ class TestTheRegressions:
 def test_of_several_shapes_those_that_are_flat_are_laid_into_their_planes():
     points = np.random.default_rng(0).normal(size=(3, 20, 3))
     points[1, :, 2] *= 1e-6
-    frames = Frames(points, np.ones((3, 20), dtype=bool))
-    assert frames.find_planar().tolist() == [False, True, False]
-    laid = frames.project_to_planes()
+    geometry = measure_geometry(points, np.ones((3, 20), dtype=bool))
+    assert geometry.find_planar().tolist() == [False, True, False]
+    laid = geometry.project_to_planes()
     np.testing.assert_array_equal(laid.points[[0, 2]], points[[0, 2]])
     assert (laid.extents[:, 2] > 0.0).tolist() == [True, False, True]
-    assert not frames.find_planar(min_extent=1e-7).any()
+    assert not geometry.find_planar(min_extent=1e-7).any()
 
 
 def test_hidden_points_do_not_count_however_the_frames_are_made():
     points, visible = np.random.default_rng(0).normal(size=(2, 9, 2)), np.ones((2, 9), dtype=bool)
     visible[1, :4] = False
-    ways = Frames(points, visible), Frames.of(np.where(visible[..., None], points, np.nan), visible)
-    for frames in ways:
-        assert frames.count.tolist() == [9, 5]
-        np.testing.assert_allclose(frames.centre[1], points[1, 4:].mean(axis=0))
-        assert not frames.centred[1, :4].any()
+    ways = (
+        measure_geometry(points, visible),
+        measure_geometry(np.where(visible[..., None], points, np.nan), visible),
+    )
+    for geometry in ways:
+        assert geometry.count.tolist() == [9, 5]
+        np.testing.assert_allclose(geometry.centre[1], points[1, 4:].mean(axis=0))
+        assert not geometry.centred[1, :4].any()
 
 
 def test_shapes_that_hardly_agree_do_not_shrink_to_nothing():

@@ -20,7 +20,7 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Problem
 from defgpa.estimators import prepare_problem, with_lone_landmarks
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.elastic import (
@@ -77,11 +77,11 @@ class Own:
 def problem(points, warp, dial):
     """The parts of a fit: anchors on the side of the rigid mean, P itself, and its inverse."""
     shapes = Shapes(points)
-    frames = Frames.of(shapes.points, shapes.visible)
+    geometry = measure_geometry(shapes.points, shapes.visible)
     start = rigid_start(shapes.points, np.ones(len(shapes)))
-    rows = orthonormal_rows(frames).reshape(-1, shapes.n_landmarks)
-    cost = build_cost(frames, warp).dense() + dial.firmness * rows.T @ rows
-    return Anchors.of(frames, start), RootInverse.of(cost), start, cost
+    rows = orthonormal_rows(geometry).reshape(-1, shapes.n_landmarks)
+    cost = build_cost(geometry, warp).dense() + dial.firmness * rows.T @ rows
+    return Anchors.of(geometry, start), RootInverse.of(cost), start, cost
 
 
 def turned_like(points, target):
@@ -376,8 +376,8 @@ def test_dense_and_iterative_solves_agree(scaling, mu, missing):
 def test_nothing_of_landmarks_squared_is_formed_beyond_the_dense_size():
     points = smooth_family(m=30)
     shapes = Shapes(points)
-    frames = Frames.of(shapes.points, shapes.visible)
-    cost, rows = build_cost(frames, ThinPlateSpline(3)), orthonormal_rows(frames)
+    geometry = measure_geometry(shapes.points, shapes.visible)
+    cost, rows = build_cost(geometry, ThinPlateSpline(3)), orthonormal_rows(geometry)
     assert isinstance(anchored_inverse(cost, rows, 0.5, 30), RootInverse)
     assert isinstance(anchored_inverse(cost, rows, 0.5, 29), ConjugateGradients)
 
@@ -607,8 +607,8 @@ def test_real_sets_are_predicted_as_the_prototype_did(name):
 def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
     """Features reproduce translations but for rounding, which nothing but centring removes."""
     points = smooth_family(seed=4, n=4, m=600, missing=0.1)
-    frames = Frames.of(points, ~np.isnan(points[..., 0]))
-    cost, rows = build_cost(frames, warp), orthonormal_rows(frames)
+    geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
+    cost, rows = build_cost(geometry, warp), orthonormal_rows(geometry)
     made = anchored_inverse(cost, rows, 0.5, dense=10)
     products, multiply = [], ConjugateGradients.multiply
     monkeypatch.setattr(

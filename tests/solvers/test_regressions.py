@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
+from defgpa.geometry import measure_geometry
 from defgpa.solvers import columns
 from defgpa.solvers.columns import (
     _landmark_blocks,
@@ -23,7 +24,7 @@ from defgpa.solvers.elimination import (
 )
 from defgpa.solvers.sparse_columns import make_sparse_factor
 from defgpa.tuning import Tuning
-from defgpa.warps import Frames, Gaussian, Membrane
+from defgpa.warps import Gaussian, Membrane
 from support import EXACT, rotation, smooth_family
 
 DIGITS = 1e-12  # of P, whichever way it is computed
@@ -46,7 +47,7 @@ every_turn = pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
 
 def one_batch(warp, points):
     """All shapes as one batch, NaN for what is hidden."""
-    (batch,) = make_batches(Frames.of(points, ~np.isnan(points[..., 0])), warp)
+    (batch,) = make_batches(measure_geometry(points, ~np.isnan(points[..., 0])), warp)
     return batch
 
 

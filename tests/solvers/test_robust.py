@@ -153,7 +153,7 @@ def test_every_shape_keeps_enough_landmarks():
 def test_leverage_is_the_derivative_of_the_prediction(family):
     """Moving the target of a landmark moves its prediction by its leverage."""
     shapes = family.shapes
-    problem = DefGPA().prepare(shapes, defgpa.estimators.make_frames(shapes))
+    problem = DefGPA().prepare(shapes, shapes.measure())
     reference = problem.fit.reference
     cost, points = problem.cost, shapes.points
     leverage = predict_landmarks(cost, problem.fit.coefficients, points).leverage

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
-from defgpa._arrays import use_threads
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.columns import make_column_factor, make_streamed_factor
 from defgpa.solvers.cost import (
     _choose_storage,
@@ -15,8 +15,8 @@ from defgpa.solvers.cost import (
 )
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 from defgpa.solvers.elimination import make_stored_factor
+from defgpa.threads import use_threads
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Frames
 from support import (
     EXACT,
     ChargedTranslations,
@@ -56,13 +56,13 @@ COLUMNS = Tuning(dense_landmarks=1, few_features=0)
 def cost_held(shapes, warp, options):
     """The cost with its features held as the options of an estimator say."""
     budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
-    return build_cost(Frames.of(shapes.points, shapes.visible), warp, budget, tuning)
+    return build_cost(measure_geometry(shapes.points, shapes.visible), warp, budget, tuning)
 
 
 def way_of(shapes, warp, options):
     """The way in which such options have features held."""
     budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
-    first = make_batches(Frames.of(shapes.points, shapes.visible), warp, tuning)[0]
+    first = make_batches(measure_geometry(shapes.points, shapes.visible), warp, tuning)[0]
     return _choose_storage(first, shapes.n_shapes, shapes.n_landmarks, budget, tuning)
 
 
@@ -303,7 +303,7 @@ class TestSoftWarpsThroughHoles:
 
 class TestPreconditioner:
     def test_where_features_are_few_it_is_the_inverse(self, many, rng):
-        cost = build_cost(Frames.of(many.points, many.visible), Affine())
+        cost = build_cost(measure_geometry(many.points, many.visible), Affine())
         shift = 1e-4 * many.n_shapes
         matrix = cost.dense() + shift * np.eye(many.n_landmarks)
         block = rng.normal(size=(many.n_landmarks, 2))
@@ -338,11 +338,11 @@ class TestPreconditioner:
 @pytest.mark.parametrize("changed", [{"cache_bytes": 0}, {"row_bytes": 0}], ids=str)
 def test_however_much_is_made_or_read_landmarks_at_a_time_the_product_is_the_same(changed, rng):
     points = smooth_family(seed=32, n=5, m=600, missing=0.1)
-    frames = Frames.of(points, ~np.isnan(points[..., 0]))
+    geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
     block = rng.normal(size=(600, 3))
     usual = Tuning(batch_bytes=1 << 18, few_bytes=0)
     tunings = [usual, replace(usual, **changed)]
-    costs = [build_cost(frames, ThinPlateSpline(), tuning=own) for own in tunings]
+    costs = [build_cost(geometry, ThinPlateSpline(), tuning=own) for own in tunings]
     assert len(costs[0].factors) > 1
     expected = costs[0].dense() @ block
     for cost in costs:
@@ -354,7 +354,7 @@ def test_threads_change_nothing(monkeypatch):
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
     single = model.solve(shapes)
-    monkeypatch.setattr("defgpa._arrays.count_threads", lambda: 4)
+    monkeypatch.setattr("defgpa.arrays.count_threads", lambda: 4)
     several = model.solve(shapes)
     np.testing.assert_array_equal(several.reference, single.reference)
     np.testing.assert_array_equal(several.aligned, single.aligned)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from defgpa import DefGPA, ThinPlateSpline, _arrays
-from defgpa._arrays import count_threads, map_blocks, one_blas_thread, use_threads
+from defgpa import DefGPA, ThinPlateSpline, threads
+from defgpa.threads import count_threads, map_blocks, one_blas_thread, use_threads
 from support import smooth_family
 
 
@@ -65,7 +65,7 @@ def test_a_failure_reaches_the_caller_and_stops_the_rest(two_threads):
 def test_busy_helpers_are_not_waited_for(two_threads):
     """The helpers do something else: the calling thread does it all."""
     release = threading.Event()
-    busy = [_arrays._get_helpers().submit(release.wait) for _ in range(16)]
+    busy = [threads._get_helpers().submit(release.wait) for _ in range(16)]
     try:
         found = map_blocks(lambda part: threading.get_ident(), range(10))
     finally:
@@ -142,7 +142,7 @@ def test_a_fit_on_another_thread_has_the_same_digits():
 
 
 def test_a_forked_process_is_not_held_by_the_threads_it_lost():
-    limit = _arrays._OneBlasThread()
+    limit = threads._OneBlasThread()
     before = blas_threads()
     limit.__enter__()
     limit._lock.acquire()  # as if another thread had been about to leave

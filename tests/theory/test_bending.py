@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import ThinPlateSpline
-from defgpa.warps import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.warps import thin_plate as bending
 from defgpa.warps.control_points import make_principal_grid
 from defgpa.warps.distances import compute_squared_distances
@@ -18,12 +18,12 @@ def grids(counts, rng, n=6):
     d = len(counts)
     points = rng.normal(size=(n, 40, d)) * rng.uniform(0.2, 3, size=(n, 1, d))
     points[0, :, -1] *= 0.05
-    frames = Frames(points, np.ones((n, 40), dtype=bool))
-    grid = make_principal_grid(frames, counts)
+    geometry = measure_geometry(points, np.ones((n, 40), dtype=bool))
+    grid = make_principal_grid(geometry, counts)
     within = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1) + 1.0
-    low, high = (end[:, None, :] for end in frames.box)
+    low, high = (end[:, None, :] for end in geometry.measure_box())
     along = low + (high - low) * within / (np.array(counts) + 1)
-    local = along @ np.swapaxes(frames.axes, 1, 2) / frames.size[:, None, None]
+    local = along @ np.swapaxes(geometry.axes, 1, 2) / geometry.size[:, None, None]
     np.testing.assert_allclose(grid.points, local, **EXACT)
     return grid
 
@@ -105,15 +105,12 @@ def test_a_grid_is_control_points_like_others(counts, rng):
     assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflate() is None)
 
 
-def test_frames_of_some_shapes_know_what_those_of_all_knew(rng):
+def test_geometry_of_some_shapes_is_a_part_of_that_of_all(rng):
     points, visible = rng.normal(size=(7, 20, 3)), rng.random((7, 20)) < 0.8
-    frames = Frames.of(np.where(visible[..., None], points, np.nan), visible)
-    for name in ("size", "extents", "box", "is_complete"):
-        getattr(frames, name)
+    geometry = measure_geometry(np.where(visible[..., None], points, np.nan), visible)
     for subset in (slice(2, 5), np.arange(7) % 2 == 0):
-        some, fresh = frames[subset], Frames.of(points[subset], visible[subset])
-        assert "scatter" in some.__dict__
+        some, fresh = geometry[subset], measure_geometry(points[subset], visible[subset])
         for name in ("centre", "count", "centred", "size", "extents"):
             np.testing.assert_allclose(getattr(some, name), getattr(fresh, name), **EXACT)
-        np.testing.assert_allclose(some.box, fresh.box, **EXACT)
+        np.testing.assert_allclose(some.measure_box(), fresh.measure_box(), **EXACT)
         np.testing.assert_array_equal(some.points[some.visible], points[subset][visible[subset]])

@@ -5,8 +5,8 @@ import pytest
 
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering
 from defgpa.diagnostics.findings import Problem
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 from support import (
     EXACT,
     LIMIT,
@@ -34,7 +34,7 @@ def test_soft_centering_is_exact_when_translations_are_free(warp, nu, shapes):
 
 
 def test_the_default_is_n_over_m(shapes):
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), Affine())
     added = SoftCentering().apply(cost).dense() - cost.dense()
     np.testing.assert_allclose(added, shapes.n_shapes / shapes.n_landmarks, **EXACT)
 
@@ -47,7 +47,7 @@ def noisy_crowd():
 def test_the_printed_weight_m_over_n_lets_the_constant_vector_in():
     """Erratum 1: with m = 30 and n = 200, m/n = 0.15 < n/m = 6.67."""
     shapes = noisy_crowd()
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), Affine())
     for nu, share in ((30 / 200, 1.0), (200 / 30, 0.0)):
         _, vectors = np.linalg.eigh(SoftCentering(nu).apply(cost).dense())
         constant = vectors[:, :2].T @ np.ones(30) / np.sqrt(30)
@@ -89,7 +89,9 @@ def test_exact_centering_is_optimal_among_the_centred(warp, nearby_shapes, rng):
 
 @pytest.mark.parametrize("centering", [SoftCentering(), SoftCentering(2.0), ExactCentering()])
 def test_products_with_the_centred_cost_are_those_with_its_matrix(centering, shapes, rng):
-    centred = centering.apply(build_cost(Frames.of(shapes.points, shapes.visible), LinearOnly()))
+    centred = centering.apply(
+        build_cost(measure_geometry(shapes.points, shapes.visible), LinearOnly())
+    )
     block = rng.normal(size=(shapes.n_landmarks, 4))
     np.testing.assert_allclose(centred.multiply(block), centred.dense() @ block, **EXACT)
 

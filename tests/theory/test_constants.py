@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
 from defgpa import Affine, DefGPA, ExactCentering, SoftCentering, ThinPlateSpline, Warp
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 from support import EXACT, cost_of, rotation, visible_parts
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -142,7 +142,9 @@ def test_an_integer_means_as_many_on_every_axis(rng):
 
 
 def test_control_points_ignore_what_is_not_seen(shapes):
-    bases = ThinPlateSpline(3).bases(Frames(np.nan_to_num(shapes.points, nan=99.0), shapes.visible))
+    bases = ThinPlateSpline(3).bases(
+        measure_geometry(np.nan_to_num(shapes.points, nan=99.0), shapes.visible)
+    )
     for i, (points, _) in enumerate(visible_parts(shapes)):
         alone = ThinPlateSpline(3).basis(points).control_points
         # principal axes are known up to their sign: the points are, as a set
@@ -152,14 +154,14 @@ def test_control_points_ignore_what_is_not_seen(shapes):
 
 
 def test_soft_centering_adds_nu_to_every_entry(shapes):
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), Affine())
     for nu, expected in ((None, shapes.n_shapes / shapes.n_landmarks), (0.3, 0.3)):
         added = SoftCentering(nu).apply(cost).dense() - cost.dense()
         np.testing.assert_allclose(added, expected, **EXACT)
 
 
 def test_exact_centering_lifts_the_constant_vector_above_the_spectrum(shapes):
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), Affine())
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), Affine())
     lifted = ExactCentering().apply(cost).dense() @ np.ones(shapes.n_landmarks)
     np.testing.assert_allclose(lifted, shapes.n_shapes + 1, **EXACT)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, DegenerateShapeError, Shapes
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.covariance_prior import (
     LocalParts,
     common_eigenvalues,
@@ -20,7 +20,7 @@ DIMS = pytest.mark.parametrize("d", [2, 3])
 
 def prior(points, **ways):
     shapes = Shapes(points)
-    return covariance_prior(Frames.of(shapes.points, shapes.visible), shapes.names, **ways)
+    return covariance_prior(measure_geometry(shapes.points, shapes.visible), shapes.names, **ways)
 
 
 def scaled_copies(d, n=8, m=40, missing=0.0, seed=0):

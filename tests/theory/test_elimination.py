@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA, Shapes, ThinPlateSpline
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
 from defgpa.tuning import Tuning
-from defgpa.warps import Frames
 from support import (
     EXACT,
     ChargedTranslations,
@@ -100,7 +100,7 @@ def test_heavy_smoothing_charges_nothing_that_is_meant_to_be_free(smoothing, sha
 
 @every_warp
 def test_products_with_the_cost_are_those_with_its_matrix(warp, shapes, rng):
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), warp)
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), warp)
     block = rng.normal(size=(shapes.n_landmarks, 3))
     np.testing.assert_allclose(cost.multiply(block), cost.dense() @ block, **EXACT)
 
@@ -109,8 +109,8 @@ def test_shapes_in_many_batches_cost_what_they_cost_in_one():
     shapes = Shapes(smooth_family(seed=4, n=11, missing=0.2))
     together = cost_of(shapes, ThinPlateSpline(3))
     small = Tuning(batch_bytes=8 * 40 * 9 * 3, few_bytes=0)
-    frames = Frames.of(shapes.points, shapes.visible)
-    in_batches = build_cost(frames, ThinPlateSpline(3), tuning=small)
+    geometry = measure_geometry(shapes.points, shapes.visible)
+    in_batches = build_cost(geometry, ThinPlateSpline(3), tuning=small)
     assert len(in_batches.factors) == 4
     np.testing.assert_allclose(in_batches.dense(), together, **EXACT)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from defgpa import DefGPA
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, LinearOnly, cost_of, every_warp
 
 pytestmark = pytest.mark.filterwarnings("ignore:This warp has no free translations")
@@ -21,7 +21,9 @@ def test_the_constant_vector_costs_nothing(warp, shapes):
 @every_warp
 def test_it_costs_nothing_in_any_single_shape(warp, shapes):
     for i in range(shapes.n_shapes):
-        cost = build_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp)
+        cost = build_cost(
+            measure_geometry(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
+        )
         constant = cost.multiply(np.ones((shapes.n_landmarks, 1)))
         np.testing.assert_allclose(constant, 0, **EXACT)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Shapes, cross_validate
-from defgpa.estimators import make_frames, prepare_problem
+from defgpa.estimators import prepare_problem
 from support import EXACT, smooth_family
 
 ESTIMATORS = {
@@ -36,11 +36,11 @@ def residual_forms(shapes):
 
 def test_residual_form_is_that_of_the_weighted_regression(points, weights):
     shapes = Shapes(points, weights=weights)
-    frames = make_frames(shapes)
-    basis = DefGPA().model.bases(frames)
-    features, penalties = basis.features(frames.points), basis.penalty()
+    geometry = shapes.measure()
+    basis = DefGPA().model.bases(geometry)
+    features, penalties = basis.features(geometry.points), basis.penalty()
     for form, rows, penalty, gamma in zip(
-        residual_forms(shapes), features, penalties, frames.weights, strict=True
+        residual_forms(shapes), features, penalties, geometry.weights, strict=True
     ):
         weighted = gamma[:, None] * rows
         explained = weighted @ np.linalg.solve(rows.T @ weighted + penalty, weighted.T)
@@ -50,9 +50,9 @@ def test_residual_form_is_that_of_the_weighted_regression(points, weights):
 def test_weight_of_two_counts_the_landmark_twice_in_the_cost(points):
     """With the same features and penalty: P of weight 2 is P of two equal rows, added up."""
     complete = np.nan_to_num(points[:1])
-    frames = make_frames(Shapes.specimens(complete))
-    basis = DefGPA().model.bases(frames)
-    rows, penalty = basis.features(frames.points)[0], basis.penalty()[0]
+    geometry = Shapes.specimens(complete).measure()
+    basis = DefGPA().model.bases(geometry)
+    rows, penalty = basis.features(geometry.points)[0], basis.penalty()[0]
     gamma = np.ones(len(rows))
     gamma[4] = 2.0
     weighted = gamma[:, None] * rows

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from defgpa import Affine, DefGPA, ThinPlateSpline
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 from support import EXACT, ORACLE, PARITY, assert_same_shape, oracle_points
 
 RUNS = sorted(
@@ -69,7 +69,7 @@ def test_it_is_on_the_same_side(both):
 
 def test_the_eigenvalues_of_the_cost_are_the_same(both):
     run, ours, points, warp = both
-    cost = build_cost(Frames.of(points, ~np.isnan(points[..., 0])), warp).dense()
+    cost = build_cost(measure_geometry(points, ~np.isnan(points[..., 0])), warp).dense()
     n, m, d = points.shape
     np.testing.assert_allclose(run["nu"], n / m, **EXACT)
     spectrum = np.linalg.eigvalsh(cost + n / m)

@@ -15,7 +15,7 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.proportions import (
     Moments,
     compute_moments,
@@ -75,8 +75,8 @@ def procrustes_distance(own, goal):
 
 def seen_of(points, axes):
     """What shapes with NaN say about axes."""
-    frames = Frames.of(points, ~np.isnan(points[..., 0]))
-    return compute_moments(axes, frames.centred, frames.visible)
+    geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
+    return compute_moments(axes, geometry.centred, geometry.visible)
 
 
 def orthonormal(points):

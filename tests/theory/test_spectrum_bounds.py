@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import Frames
 from support import EXACT, ChargedTranslations, cost_of, every_warp
 
 
@@ -20,7 +20,7 @@ def test_the_spectrum_lies_between_zero_and_the_number_of_shapes(warp, shapes):
 def test_one_shape_costs_at_most_what_it_sees(warp, shapes):
     for i in range(shapes.n_shapes):
         cost = build_cost(
-            Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
+            measure_geometry(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
         ).dense()
         assert np.linalg.eigvalsh(cost).min() > -EXACT["atol"]
         left = np.diag(shapes.visible[i].astype(float)) - cost
@@ -31,7 +31,9 @@ def test_one_shape_costs_at_most_what_it_sees(warp, shapes):
 @every_warp
 def test_the_cost_is_the_sum_over_the_shapes(warp, shapes):
     parts = [
-        build_cost(Frames.of(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp).dense()
+        build_cost(
+            measure_geometry(shapes.points[i : i + 1], shapes.visible[i : i + 1]), warp
+        ).dense()
         for i in range(shapes.n_shapes)
     ]
     np.testing.assert_allclose(cost_of(shapes, warp), sum(parts), **EXACT)

@@ -9,6 +9,7 @@ from scipy.interpolate import NdBSpline
 from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.columns import make_column_factor
 from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elimination import make_batches, make_stored_factor
@@ -18,7 +19,7 @@ from defgpa.solvers.sparse_columns import (
     multiply_by_transpose,
 )
 from defgpa.tuning import Tuning
-from defgpa.warps import BendingEnergy, Frames, Laplacian, Membrane
+from defgpa.warps import BendingEnergy, Laplacian, Membrane
 from support import EXACT, cost_of, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
@@ -237,7 +238,7 @@ def test_sparse_columns_are_the_columns(counts, rng):
 def test_sparse_features_solve_the_same_problem(hold, d, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, d=d, missing=0.05))
     block = rng.normal(size=(150, 3))
-    batches = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(5))
+    batches = make_batches(measure_geometry(shapes.points, shapes.visible), FreeForm(5))
     made = tuple(hold(batch) for batch in batches)
     cost = ResidualCost(shapes.views.astype(float), made, 4)
     expected = ResidualCost(shapes.views.astype(float), tuple(map(make_stored_factor, batches)), 4)
@@ -258,10 +259,12 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
 def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
     block = rng.normal(size=(150, 3))
-    frames, views = Frames.of(shapes.points, shapes.visible), shapes.views.astype(float)
+    geometry, views = measure_geometry(shapes.points, shapes.visible), shapes.views.astype(float)
     blocks = Tuning(sparse_block_bytes=12 * 16 * 20, whole_image_landmarks=0)
     uncut, cut = (
-        ResidualCost(views, tuple(map(hold, make_batches(frames, FreeForm(5), tuning))), 4, tuning)
+        ResidualCost(
+            views, tuple(map(hold, make_batches(geometry, FreeForm(5), tuning))), 4, tuning
+        )
         for tuning in (Tuning(), blocks)
     )
     assert cut._landmarks_at_a_time == 20
@@ -271,7 +274,9 @@ def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
 def test_sparse_features_survive_no_smoothing(rng):
     """Functions that no point sees and nothing charges are dropped, as for dense features."""
     shapes = Shapes(smooth_family(seed=4, n=4, m=150))
-    (batch,) = make_batches(Frames.of(shapes.points, shapes.visible), FreeForm(9, smoothing=0.0))
+    (batch,) = make_batches(
+        measure_geometry(shapes.points, shapes.visible), FreeForm(9, smoothing=0.0)
+    )
     sparse, dense = make_sparse_factor(batch), make_stored_factor(batch)
     np.testing.assert_array_equal(sparse.ridge.dropped, dense.ridge.dropped)
     assert sparse.ridge.dropped.min() > 0
@@ -280,13 +285,13 @@ def test_sparse_features_survive_no_smoothing(rng):
 
 def test_many_landmarks_are_solved_with_sparse_features(rng):
     shapes = Shapes(smooth_family(seed=4, n=3, m=1200))
-    cost = build_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8))
+    cost = build_cost(measure_geometry(shapes.points, shapes.visible), FreeForm(8))
     assert cost.storage == "SparseFactor"
     fitted = DefGPA(FreeForm(8)).fit(shapes).alignment_
     assert fitted.diagnostics.storage == "SparseFactor"
     assert fitted.diagnostics.converged
     assert fitted.rmse_reference < 0.02
-    little = build_cost(Frames.of(shapes.points, shapes.visible), FreeForm(8), budget=1000)
+    little = build_cost(measure_geometry(shapes.points, shapes.visible), FreeForm(8), budget=1000)
     assert little.storage == "StreamedSparseFactor"
 
 

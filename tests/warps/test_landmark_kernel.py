@@ -7,13 +7,14 @@ from click.testing import CliRunner
 import defgpa
 from defgpa import DefGPA, RadialBasis, Shapes
 from defgpa.cli._app import app
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.warps import DistanceQuantile, Frames, Gaussian, Multiquadric, landmark_kernel, radial
+from defgpa.warps import DistanceQuantile, Gaussian, Multiquadric, landmark_kernel, radial
 from support import EXACT, PARITY, smooth_family
 
 
 def cost_of(points, model):
-    return build_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
+    return build_cost(measure_geometry(points, ~np.isnan(points[..., 0])), model)
 
 
 def direct_cost(points, quantile, smoothing):
@@ -82,7 +83,7 @@ def test_the_width_is_that_of_the_visible_landmarks():
     points = smooth_family(seed=8, n=1, m=50)
     points[0, 10:] = np.nan
     model = RadialBasis(Gaussian(DistanceQuantile(0.2)), control_points="landmarks")
-    stacked = model.bases(Frames.of(points, ~np.isnan(points[..., 0])))
+    stacked = model.bases(measure_geometry(points, ~np.isnan(points[..., 0])))
     np.testing.assert_allclose(stacked.width[0], model.basis(points[0, :10]).width, **EXACT)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Polynomial, RadialBasis, Shapes, ThinPlateSpline, check_warp
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
 from defgpa.warps import (
     DistanceQuantile,
-    Frames,
     Gaussian,
     InverseMultiquadric,
     Multiquadric,
@@ -282,7 +282,7 @@ def test_many_landmarks_have_the_cost_of_their_features(rng):
     """So many that distances are measured shape by shape."""
     points = smooth_family(seed=5, n=2, m=1200)
     model = RadialBasis(Gaussian(), 4, smoothing=1e-2)
-    cost = build_cost(Frames.of(points, ~np.isnan(points[..., 0])), model)
+    cost = build_cost(measure_geometry(points, ~np.isnan(points[..., 0])), model)
     block = rng.normal(size=(1200, 3))
     left = np.zeros_like(block)
     for shape in points:

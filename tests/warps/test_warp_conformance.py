@@ -8,10 +8,10 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, Shapes, ThinPlateSpline, Warp
+from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.registration import RidgeRegistration
 from defgpa.warps import (
-    Frames,
     Gaussian,
     InverseMultiquadric,
     Laplacian,
@@ -192,10 +192,10 @@ def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
     together = cost_of(family, promise.model)
     for i in range(family.n_shapes):
         visible = family.points[i : i + 1], family.visible[i : i + 1]
-        cost = build_cost(Frames.of(*visible), promise.model).dense()
+        cost = build_cost(measure_geometry(*visible), promise.model).dense()
         others = [k for k in range(family.n_shapes) if k != i]
         shape_cost = build_cost(
-            Frames.of(family.points[others], family.visible[others]), promise.model
+            measure_geometry(family.points[others], family.visible[others]), promise.model
         )
         np.testing.assert_allclose(cost + shape_cost.dense(), together, **EXACT)
 
@@ -203,7 +203,7 @@ def test_all_shapes_at_once_are_the_shapes_one_by_one(promise, family):
 @every
 def test_streamed_features_give_the_same_cost(promise, family, rng):
     block = rng.normal(size=(family.n_landmarks, 3))
-    streamed = build_cost(Frames.of(family.points, family.visible), promise.model, budget=0)
+    streamed = build_cost(measure_geometry(family.points, family.visible), promise.model, budget=0)
     assert streamed.storage.startswith("Streamed")
     np.testing.assert_allclose(
         streamed.multiply(block), cost_of(family, promise.model) @ block, **EXACT

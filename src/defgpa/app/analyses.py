@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
 from defgpa.app.methods import Method
 from defgpa.app.notes import collect_notes
 from defgpa.app.study import Study
+from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh
 from defgpa.meshes import warp_mesh

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 
 
 def make_plain(value: Any) -> Any:

@@ -15,8 +15,8 @@ from defgpa.cli._input import match_space, read_input
 from defgpa.cli._output import mark_written, refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
+    from defgpa.arrays import Array
     from defgpa.shapes import Shapes
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")

@@ -104,7 +104,7 @@ def command(
 
 def show_comparison(console: Console, table: Comparison) -> None:
     """Show the methods by rank with their errors, why some failed, and the verdict."""
-    from defgpa.tables import lined_up
+    from defgpa.formatting import align_columns
 
     ranks = {name: str(k) for k, name in enumerate(table.ranking, start=1)}
     rows = sorted(table, key=lambda row: int(ranks.get(row.name, len(table) + 1)))
@@ -112,7 +112,7 @@ def show_comparison(console: Console, table: Comparison) -> None:
     lines = [head, *(_format_row(row, ranks.get(row.name, "")) for row in rows)]
     width = max(len(line[1]) for line in lines)
     lines = [(line[0], line[1].ljust(width), *line[2:]) for line in lines]
-    title, *body = lined_up(lines, between="  ").split("\n")
+    title, *body = align_columns(lines, between="  ").split("\n")
     console.say("\n".join([title, "─" * len(title), *body]))
     count = "1 landmark" if table.fold_size == 1 else f"{table.fold_size} landmarks"
     console.say_paragraph(
@@ -132,11 +132,11 @@ def show_comparison(console: Console, table: Comparison) -> None:
 
 def _format_row(row: MethodFigures, rank: str) -> tuple[str, ...]:
     """Return the cells of one method: its rank and name, its code, its errors."""
+    from defgpa.formatting import format_number
     from defgpa.model_selection.method_selection import describe_briefly
-    from defgpa.tables import figure
 
     errors = (100.0 * row.relative_cve, row.cve, row.rmse_datum, row.rmse_reference)
-    numbers = [figure(error, unknown="–") for error in errors]
+    numbers = [format_number(error, unknown="–") for error in errors]
     name = f"{'▸' if rank == '1' else ' '}{rank:>1} {describe_briefly(row.name)}"
     return (name, row.name, *numbers)
 

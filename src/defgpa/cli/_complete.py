@@ -18,7 +18,7 @@ from defgpa.cli._output import (
 )
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Array
+    from defgpa.arrays import Array
     from defgpa.completion import Completion
 
 _MAX_ROWS = 15

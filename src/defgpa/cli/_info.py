@@ -15,7 +15,7 @@ from defgpa.cli._input import drop_empty, flatten_planar, note_likely_code, read
 from defgpa.errors import format_names, format_some
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Mask
+    from defgpa.arrays import Mask
     from defgpa.diagnostics.screening import Screening
     from defgpa.shapes import Shapes
 

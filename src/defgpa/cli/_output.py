@@ -19,8 +19,8 @@ import click
 from defgpa.cli._console import Console, to_json
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
+    from defgpa.arrays import Array
     from defgpa.cli._app import Invocation
     from defgpa.io import Format
     from defgpa.shapes import Shapes

@@ -24,8 +24,8 @@ _FAR = 3  # times the largest error of the fit: a note is due
 _LARGER = 5  # times the usual size: likewise
 
 if TYPE_CHECKING:
-    from defgpa._arrays import Array
     from defgpa.alignment import Alignment
+    from defgpa.arrays import Array
     from defgpa.shapes import Shapes
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Mask, freeze, rms_radius, use_threads
 from defgpa.alignment import Alignment, project_reference_back
+from defgpa.arrays import Array, Mask, freeze, rms_radius
 from defgpa.completion.gaussian import fill_with_mean
 from defgpa.completion.holdouts import Holdout, make_holdouts, squared_errors, squared_size
 from defgpa.completion.methods import (
@@ -30,10 +30,11 @@ from defgpa.completion.methods import (
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
-from defgpa.notebook import render_table
+from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens
+from defgpa.threads import use_threads
 
 METHODS = ("statistics", "warp", "spline")
 

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, invert_lower, rms, rms_radius
+from defgpa.arrays import Array, Index, Mask, invert_lower, rms, rms_radius
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 

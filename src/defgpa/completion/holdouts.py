@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 
 _GRID: dict[str, tuple[float, ...]] = {

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask, rms, rms_radius
 from defgpa.completion.gaussian import (
     Estimate,
     Hyperparameters,

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 
 PointMap = Callable[[Array], Array]
 

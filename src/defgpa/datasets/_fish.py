@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
 from defgpa.datasets._synthetic import (
     Synthetic,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from defgpa._arrays import Array, Index, Mask, rms
+from defgpa.arrays import Array, Index, Mask, rms
 from defgpa.datasets._deformations import (
     Deformation,
     chain,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.errors import ShapeError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.datasets._archives import find_file, find_files, open_folder
 from defgpa.errors import DefgpaError, FormatError, import_extra
 from defgpa.io.arrays.matlab import read_mat, read_mat_variables

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
 from defgpa.datasets._synthetic import (
     Synthetic,

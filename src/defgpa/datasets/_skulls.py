@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.datasets._deformations import Deformation, chain, make_affine, make_bend, make_growth
 from defgpa.datasets._missing import hide_sides
 from defgpa.datasets._synthetic import (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.datasets._deformations import make_affine
 from defgpa.datasets._synthetic import (
     Synthetic,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from defgpa._arrays import Array, Mask, freeze, rms, rms_radius
+from defgpa.arrays import Array, Mask, freeze, rms, rms_radius
 from defgpa.datasets._deformations import Deformation, chain, make_affine, make_shear
 from defgpa.datasets._missing import AtRandom, Missing, get_min_landmarks
 from defgpa.errors import ShapeError

@@ -33,11 +33,11 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DegenerateShapeError, ShapeError, format_names
-from defgpa.frames import Frames, compute_visible_scatters
+from defgpa.geometry import Geometry, compute_visible_scatters
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -57,23 +57,25 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
     return shapes.without(lone) if len(lone) else shapes
 
 
-def refuse_degenerate_shapes(frames: Frames, names: Sequence[str]) -> None:
+def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
     """Raise a DegenerateShapeError that names shapes whose points are too few or on a line."""
-    on_a_line = frames.on_a_line
-    one_place = frames.in_one_place if on_a_line.any() else on_a_line
-    refuse_degenerate_extents(frames.count, on_a_line, one_place, names, frames.points.shape[-1])
-    _require_digits(frames, names)
+    on_a_line = geometry.is_collinear
+    one_place = geometry.is_coincident if on_a_line.any() else on_a_line
+    refuse_degenerate_extents(
+        geometry.count, on_a_line, one_place, names, geometry.points.shape[-1]
+    )
+    _require_digits(geometry, names)
 
 
-def _require_digits(frames: Frames, names: Sequence[str]) -> None:
+def _require_digits(geometry: Geometry, names: Sequence[str]) -> None:
     """Raise a DegenerateShapeError that names shapes so far away that rounding distorts them."""
-    distorted = np.flatnonzero(frames.rounding > _MAX_ROUNDING)
+    distorted = np.flatnonzero(geometry.rounding > _MAX_ROUNDING)
     if len(distorted):
         first = int(distorted[0])
-        distance = float(np.linalg.norm(frames.centre[first]))
+        distance = float(np.linalg.norm(geometry.centre[first]))
         raise DegenerateShapeError(
             f"The coordinates of shape {format_names(names[int(i)] for i in distorted)} have no "
-            f"digits left: its landmarks spread over {float(frames.size[first]):.2g}, "
+            f"digits left: its landmarks spread over {float(geometry.size[first]):.2g}, "
             f"{distance:.2g} away from the origin. Subtract the common offset where the "
             "coordinates still have them."
         )

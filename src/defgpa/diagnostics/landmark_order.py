@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, rms, rms_radius
+from defgpa.arrays import Array, Index, rms, rms_radius
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import ShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.procrustes import RIGID, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
@@ -27,9 +27,9 @@ def check_planarity(shapes: Shapes, tuning: Tuning = DEFAULT) -> Finding | None:
     """
     if shapes.n_dims != 3:
         return None
-    frames = Frames.of(shapes.points, shapes.visible)
-    is_thin = frames.find_thin_axes(tuning.flat)
-    counted = frames.count >= _MIN_LANDMARKS
+    geometry = measure_geometry(shapes.points, shapes.visible)
+    is_thin = geometry.find_thin_axes(tuning.flat)
+    counted = geometry.count >= _MIN_LANDMARKS
     if not counted.any() or not is_thin[counted, 2].all() or is_thin[counted, 1].all():
         return None
     return Finding(Problem.PLANAR_SHAPES, values={"thickness": tuning.flat})
@@ -62,8 +62,8 @@ def project_to_plane(shapes: Shapes, tuning: Tuning = DEFAULT) -> Shapes:
     constant = _find_constant_coordinate(shapes, tuning)
     if constant is not None:
         return shapes.with_points(np.delete(shapes.points, constant, axis=2))
-    frames = Frames.of(shapes.points, shapes.visible)
-    coordinates = frames.centred @ frames.axes[:, :, :2]
+    geometry = measure_geometry(shapes.points, shapes.visible)
+    coordinates = geometry.centred @ geometry.axes[:, :, :2]
     coordinates[~shapes.visible] = np.nan
     return shapes.with_points(_unify_sides(coordinates, shapes.visible))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 
 _MAX_REJECTED_SHARE = 1 / 3  # of the observations of a landmark, or of all shapes

@@ -15,14 +15,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
-from defgpa._arrays import Array, Mask, rms, rms_radius
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Mask, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry, measure_geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.proportions import compute_moments, find_sides
@@ -91,17 +91,17 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
         )
     core = drop_lone_landmarks(shapes)
     require_linkage(core)
-    frames = Frames.of(core.points, core.visible)
-    refuse_degenerate_shapes(frames, core.names)
+    geometry = measure_geometry(core.points, core.visible)
+    refuse_degenerate_shapes(geometry, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
-    points = core.points / frames.size[:, None, None]
+    points = core.points / geometry.size[:, None, None]
     fit = fit_rigid(points, ORTHOGONAL_SIMILARITY, core.names)
     aligned = (points @ fit.matrices + fit.offsets[:, None]) / rms_radius(fit.reference)
     reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
-    sizes = _divide_by_median(frames.size / scales)
-    moments = compute_moments(reference, frames.centred, frames.visible)
+    sizes = _divide_by_median(geometry.size / scales)
+    moments = compute_moments(reference, geometry.centred, geometry.visible)
     side = find_sides(moments, np.eye(core.n_dims))
     exchanged = _find_exchanges(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
@@ -141,14 +141,16 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     ('shape_4',)
     """
     is_known = ~np.isnan(reference[:, 0])
-    frames = Frames.of(shapes.points, shapes.visible & is_known)
+    geometry = measure_geometry(shapes.points, shapes.visible & is_known)
     axes = np.where(is_known[:, None], reference, 0.0)
-    side = find_sides(compute_moments(axes, frames.centred, frames.visible), np.eye(shapes.n_dims))
+    side = find_sides(
+        compute_moments(axes, geometry.centred, geometry.visible), np.eye(shapes.n_dims)
+    )
     names = _select_names(shapes, side.votes * side.majority < 0)
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
-def check_input(alignment: Alignment, frames: Frames, tuning: Tuning) -> tuple[Finding, ...]:
+def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> tuple[Finding, ...]:
     """Report mistakes in the shapes of an alignment.
 
     The shapes are screened only if a landmark is far from its place after the best similarities,
@@ -157,7 +159,7 @@ def check_input(alignment: Alignment, frames: Frames, tuning: Tuning) -> tuple[F
     """
     if alignment.shapes.visible.size > tuning.screened_landmarks:
         return ()
-    cheap = tuple(_run_cheap_checks(alignment, frames, tuning))
+    cheap = tuple(_run_cheap_checks(alignment, geometry, tuning))
     if not _has_outlying_landmark(alignment, tuning):
         return cheap
     try:
@@ -235,7 +237,9 @@ def _count_affine_directions(dim: int) -> int:
     return dim * (dim + 1) // 2 - 1
 
 
-def _run_cheap_checks(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
+def _run_cheap_checks(
+    alignment: Alignment, geometry: Geometry, tuning: Tuning
+) -> Iterator[Finding]:
     """Report other sizes, thin shapes, lost digits and copies, which take hardly any time to find.
 
     Sizes are those of the similarities onto the reference: a shape with few visible landmarks is
@@ -250,8 +254,8 @@ def _run_cheap_checks(alignment: Alignment, frames: Frames, tuning: Tuning) -> I
             Problem.OTHER_SIZE, odd, values={"times": tuning.other_size, "of": len(shapes)}
         )
     if not isinstance(alignment.registration, MotionRegistration):
-        yield from _find_thin_shapes(alignment, frames, tuning)
-    distances = np.linalg.norm(frames.centre, axis=1) / frames.size
+        yield from _find_thin_shapes(alignment, geometry, tuning)
+    distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
     lost = _select_names(shapes, distances > tuning.lost_digits)
     if lost:
         yield Finding(Problem.FAR_FROM_ORIGIN, lost, values={"ratio": float(distances.max())})
@@ -259,13 +263,15 @@ def _run_cheap_checks(alignment: Alignment, frames: Frames, tuning: Tuning) -> I
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
 
-def _find_thin_shapes(alignment: Alignment, frames: Frames, tuning: Tuning) -> Iterator[Finding]:
+def _find_thin_shapes(
+    alignment: Alignment, geometry: Geometry, tuning: Tuning
+) -> Iterator[Finding]:
     """Report shapes no thicker than rounding errors, which a warp would follow."""
     planar = check_planarity(alignment.shapes, tuning)
     if planar is not None:
         yield planar
         return
-    is_thin = frames.find_thin_axes(tuning.flat)[:, -1]
+    is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
     is_reported = any(
         finding.problem is Problem.UNDETERMINED_WARP for finding in alignment.findings
     )
@@ -329,7 +335,7 @@ def find_other_sizes(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...
     >>> find_other_sizes(Shapes(points))
     ('shape_3',)
     """
-    size = Frames.of(shapes.points, shapes.visible).size
+    size = measure_geometry(shapes.points, shapes.visible).size
     return _select_names(shapes, _has_other_size(_divide_by_median(size), tuning))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 
 
 @dataclass(frozen=True, eq=False)

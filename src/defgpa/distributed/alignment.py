@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, freeze
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.distributed import work

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.shapes import ClusterSet

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, join_stacks, split_range
+from defgpa.arrays import Array, Index, Mask, join_stacks
 from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage_by_pattern
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
@@ -17,6 +17,7 @@ from defgpa.errors import ShapeError
 from defgpa.shapes import number_labels
 from defgpa.solvers.covariance_prior import prior_of_parts
 from defgpa.solvers.proportions import Moments
+from defgpa.threads import split_range
 
 
 @dataclass(frozen=True, eq=False)

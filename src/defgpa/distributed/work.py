@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
-from defgpa.frames import Frames
+from defgpa.arrays import Array, Index, Mask
+from defgpa.geometry import Geometry, measure_geometry
 from defgpa.solvers.columns import ridge_from_gram
 from defgpa.solvers.elimination import (
     Batch,
@@ -57,15 +57,15 @@ def kept_landmarks(points: Array, landmarks: Index) -> Array:
     return np.ascontiguousarray(points[:, landmarks])
 
 
-def frames_of_part(points: Array) -> Frames:
+def measure_part(points: Array) -> Geometry:
     """Where the shapes of a part lie."""
-    return Frames.of(points, ~np.isnan(points[..., 0])).project_to_planes()
+    return measure_geometry(points, ~np.isnan(points[..., 0])).project_to_planes()
 
 
 def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:
     """(b,) visible landmarks, (b,) whether they are on a line, or in one place; the rank."""
-    frames = frames_of_part(points)
-    return frames.count, frames.on_a_line, frames.in_one_place, frames.rank
+    geometry = measure_part(points)
+    return geometry.count, geometry.is_collinear, geometry.is_coincident, geometry.rank
 
 
 def landmark_block(landmarks: slice, *parts: Array) -> Array:
@@ -80,7 +80,7 @@ def one_shape(points: Array, number: int) -> Array:
 
 def batches_of(points: Array, model: WarpModel) -> list[Batch]:
     """The shapes of a part with their bases."""
-    return make_batches(frames_of_part(points), model)
+    return make_batches(measure_part(points), model)
 
 
 def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
@@ -163,8 +163,8 @@ def sum_of(*terms: Array) -> Array:
 
 def moments_of(points: Array, axes: Array) -> Moments:
     """What the shapes of a part say about axes (m, k)."""
-    frames = frames_of_part(points)
-    found = compute_moments(axes, frames.centred, frames.visible)
+    geometry = measure_part(points)
+    found = compute_moments(axes, geometry.centred, geometry.visible)
     whole = np.broadcast_to(found.axes, (len(points), *found.axes.shape[-2:]))
     return Moments(whole, found.cross, found.square)
 

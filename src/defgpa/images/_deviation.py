@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, split_range
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.images._sampling import Image
+from defgpa.threads import split_range
 from defgpa.warps import Invertible
 
 FLAT = "This warp flattens its image: there is nothing to show."

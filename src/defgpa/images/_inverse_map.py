@@ -26,7 +26,7 @@ import numpy as np
 from scipy.interpolate import BarycentricInterpolator
 from scipy.spatial import cKDTree
 
-from defgpa._arrays import Array, Index, Mask, freeze
+from defgpa.arrays import Array, Index, Mask, freeze
 from defgpa.errors import ShapeError
 from defgpa.images._frame import FLAT, PixelWarp
 from defgpa.warps import NewtonInverse

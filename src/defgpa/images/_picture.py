@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, split_range
+from defgpa.arrays import Array, Mask
 from defgpa.errors import FormatError, ShapeError, import_extra
 from defgpa.images._frame import Frame, PixelWarp, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE, InverseMap
 from defgpa.images._sampling import Image, Sampling, linear, require_image
 from defgpa.io.atomic import replace_file
+from defgpa.threads import split_range
 from defgpa.warps import Invertible
 
 TOLERANCE = 0.01  # pixels of the picture

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from defgpa._arrays import Array, map_blocks, split_range
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
+from defgpa.threads import map_blocks, split_range
 
 Image = NDArray[Any]
 Sampler = Callable[[Array], Image]  # (p, 2) positions to (p, channels)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.images._picture import read_image
 from defgpa.images._sampling import Image
 from defgpa.shapes import Shapes

@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.format import Sourced

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, FormatError, format_names
 from defgpa.io.space import find_missing_codes
 

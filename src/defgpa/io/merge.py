@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.curves import equalise_curves

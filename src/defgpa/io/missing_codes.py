@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.io.space import find_missing_codes
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 
 _OTHER = np.array([-1.0, -1.0, 1.0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.format import ReadOptions
 from defgpa.io.text.lines import warn

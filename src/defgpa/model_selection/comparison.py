@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-from defgpa._arrays import Array, Progress, rms, rms_radius
+from defgpa.arrays import Array, Progress, rms, rms_radius
+from defgpa.dataframes import import_pandas
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
+from defgpa.formatting import align_columns, format_number
 from defgpa.model_selection.cross_validation import FoldedModel, validate_folds
 from defgpa.model_selection.folds import Steps, consecutive_folds
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
-from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.warps import Affine, ThinPlateSpline
 
 _TITLES = ("RMSE_d", "RMSE_r", "CVE", "RMSE_d %", "RMSE_r %", "CVE %", "time [s]")
@@ -82,8 +83,8 @@ class MethodFigures:
         errors = (self.rmse_datum, self.rmse_reference, self.cve)
         relative = (self.relative_rmse_datum, self.relative_rmse_reference, self.relative_cve)
         figures = (*errors, *(100.0 * own for own in relative))
-        seconds = figure(self.seconds, 2, unknown="–")
-        return (self.name, *(figure(own, unknown="–") for own in figures), seconds)
+        seconds = format_number(self.seconds, 2, unknown="–")
+        return (self.name, *(format_number(own, unknown="–") for own in figures), seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures by name, the failure last."""
@@ -240,7 +241,7 @@ class Comparison:
 
     def __str__(self) -> str:
         table = [("   method", *_TITLES), *(self._ranked(row) for row in self.rows)]
-        head, *lines = lined_up(table, between="  ").split("\n")
+        head, *lines = align_columns(table, between="  ").split("\n")
         return "\n".join([head, "─" * len(head), *lines, *self._notes()])
 
     def _ranked(self, row: MethodFigures) -> tuple[str, ...]:
@@ -285,7 +286,7 @@ class Comparison:
     def to_frame(self) -> Any:
         """A pandas DataFrame, indexed by method."""
         rows = [row.to_dict() for row in self.rows]
-        return pandas_for_tables().DataFrame(rows).set_index("name")
+        return import_pandas().DataFrame(rows).set_index("name")
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{title}</th>" for title in ("method", *_TITLES))
@@ -566,4 +567,4 @@ def _percent(share: float) -> str:
     """Format a share with two digits, as in 23 %, 1.4 % and 0.06 %, from 100 % on with all."""
     if share >= 1.0:
         return f"{100.0 * share:.0f} %"
-    return f"{figure(100.0 * share, 2)} %"
+    return f"{format_number(100.0 * share, 2)} %"

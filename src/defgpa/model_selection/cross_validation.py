@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Progress, freeze
 from defgpa.alignment import Alignment, average, unequal_weights
+from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.estimators import (
     DeformableProblem,

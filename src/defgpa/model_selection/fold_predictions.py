@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, one_blas_thread
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.checks import (
     check_solution,
     compute_cohesion,
@@ -26,7 +26,7 @@ from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.estimators import DeformableProblem, ElasticProblem
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
 from defgpa.solvers.anchored_cost import RootInverse
 from defgpa.solvers.centering import ExactCentering, SoftCentering
@@ -55,6 +55,7 @@ from defgpa.solvers.proportions import (
     fit_rigid_proportions,
     judge_proportions,
 )
+from defgpa.threads import one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +263,7 @@ class _Reduction:
         """Raise if the shapes are not linked, or a warp not determined, by what is kept."""
         local = self.problem.local
         if singular.any():
-            refuse_degenerate_shapes(self.restrict(kept).frames, local.names)
+            refuse_degenerate_shapes(self.restrict(kept).geometry, local.names)
         require_linkage_by_pattern(local.visible[:, kept], local.names, local.n_dims)
         if not singular.any():
             return
@@ -282,24 +283,24 @@ class _Reduction:
     def restrict(self, kept: Index) -> LocalShapes:
         """Return the shapes on the landmarks that are kept."""
         local = self.problem.local
-        frames = local.frames
-        points = np.where(frames.visible[:, kept, None], frames.points[:, kept], np.nan)
-        weights = None if frames.weights is None else frames.weights[:, kept]
-        cut = Frames.of(points, frames.visible[:, kept], weights).project_to_planes()
+        geometry = local.geometry
+        points = np.where(geometry.visible[:, kept, None], geometry.points[:, kept], np.nan)
+        weights = None if geometry.weights is None else geometry.weights[:, kept]
+        cut = measure_geometry(points, geometry.visible[:, kept], weights).project_to_planes()
         return LocalShapes(cut, local.names, [local.landmarks[int(j)] for j in kept])
 
     def centre(self, folds: ReducedFolds) -> CentredFolds:
         """Centre the shapes of each fold on the landmarks that are kept."""
-        frames, kept = self.problem.local.frames, folds.kept
-        visible = np.moveaxis(frames.visible[:, kept], 1, 0)
-        weights = None if frames.weights is None else np.moveaxis(frames.weights[:, kept], 1, 0)
+        geometry, kept = self.problem.local.geometry, folds.kept
+        visible = np.moveaxis(geometry.visible[:, kept], 1, 0)
+        weights = None if geometry.weights is None else np.moveaxis(geometry.weights[:, kept], 1, 0)
         masses = visible.astype(np.float64) if weights is None else weights
         totals = masses.sum(axis=2)[..., None, None]
-        inside = np.moveaxis(frames.centred[:, kept], 1, 0)
+        inside = np.moveaxis(geometry.centred[:, kept], 1, 0)
         means = (masses[..., None, :] @ inside) / np.where(totals > 0.0, totals, 1.0)
-        outside = np.moveaxis(frames.centred[:, folds.landmarks], 1, 0) - means
+        outside = np.moveaxis(geometry.centred[:, folds.landmarks], 1, 0) - means
         centred = inside - means
-        if not frames.is_complete:
+        if not geometry.is_complete:
             centred[~visible] = 0.0
         return CentredFolds(centred, visible, weights, outside)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Mask, Progress, freeze
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
 from defgpa.estimators import (

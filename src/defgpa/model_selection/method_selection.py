@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Progress
 from defgpa.alignment import Alignment
+from defgpa.arrays import Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from defgpa._arrays import count_threads, one_blas_thread
 from defgpa.errors import DefgpaWarning
+from defgpa.threads import count_threads, one_blas_thread
 
 _R = TypeVar("_R")
 

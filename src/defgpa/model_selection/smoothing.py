@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, Progress, freeze
+from defgpa.arrays import Array, Mask, Progress, freeze
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import ElasticGPA, EuclideanGPA, fix_robust_weights

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask, freeze
+from defgpa.arrays import Array, Mask, freeze
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection.sweep import Point
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index
 from defgpa.errors import DegenerateShapeError
 from defgpa.estimators import DeformableProblem, ElasticProblem
 from defgpa.model_selection.cross_validation import (

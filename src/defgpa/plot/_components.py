@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.palette import assign_looks
 from defgpa.plot import _style as style

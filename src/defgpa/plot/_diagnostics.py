@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 

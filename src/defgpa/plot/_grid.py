@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Patch
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.plot import _style as style
 from defgpa.shapes import Shapes
 

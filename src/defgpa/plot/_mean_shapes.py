@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.plot import _style as style
 from defgpa.plot._views import (
     Links,

@@ -14,8 +14,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.palette import GROUP_COLOURS
 from defgpa.plot import _style as style

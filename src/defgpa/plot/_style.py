@@ -20,7 +20,7 @@ from matplotlib.patches import Polygon
 from matplotlib.text import Annotation, Text
 from scipy.spatial import ConvexHull, QhullError
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.decimation import decimate_surface
 from defgpa.errors import ShapeError
 from defgpa.palette import assign_looks

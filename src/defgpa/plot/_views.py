@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.plot import _style as style
 from defgpa.plot._grid import deformation_grid
 from defgpa.warps import fit_interpolating_spline

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index
 from defgpa.decimation import decimate_surface
 from defgpa.shapes import Shapes
 

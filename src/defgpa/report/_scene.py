@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from defgpa._arrays import Array, Mask
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Mask
 from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, Motion, fit_motions
 from defgpa.report._display import Display
 from defgpa.report._groups import Columns, number_groups

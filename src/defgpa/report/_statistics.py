@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from defgpa.errors import DefgpaError, format_some
+from defgpa.formatting import format_number
 from defgpa.semilandmarks import SlidShapes
 from defgpa.statistics import (
     Allometry,
@@ -21,7 +22,6 @@ from defgpa.statistics import (
     Symmetry,
 )
 from defgpa.statistics.table import EffectTable, probabilities
-from defgpa.tables import figure
 
 Links = Sequence[tuple[int, int]]
 Statistic = (
@@ -139,9 +139,9 @@ def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
     words = (
         f"{design} Directional asymmetry is the mean difference between the sides (side), "
         "fluctuating asymmetry the deviation of the individuals from it (individual × side).",
-        f"Directional {figure(symmetry.directional_index)}, fluctuating "
-        f"{figure(symmetry.fluctuating_index)} (RMS over {len(symmetry.individuals)} individuals), "
-        "in units of centroid size.",
+        f"Directional {format_number(symmetry.directional_index)}, fluctuating "
+        f"{format_number(symmetry.fluctuating_index)} (RMS over {len(symmetry.individuals)} "
+        "individuals), in units of centroid size.",
     )
     table, picture = _tabulate_effects(symmetry.table), _draw("symmetry", symmetry, links=links)
     return Section("Symmetry", words, "The two-way table", table, picture)
@@ -152,7 +152,7 @@ def _describe_repeatability(repeatability: Repeatability, links: Links) -> Secti
     words = (
         f"{repeatability.overall:.1%} of the variance is among individuals, the rest is "
         f"measurement error. The error is largest at landmark {worst} "
-        f"({figure(float(repeatability.error.max()))} of centroid size).",
+        f"({format_number(float(repeatability.error.max()))} of centroid size).",
     )
     table = [("Landmark", "Repeatability", "Error"), *repeatability.cells()]
     picture = _draw("repeatability", repeatability, links=links)
@@ -165,7 +165,8 @@ def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
     farthest = int(order[0])
     counts = np.maximum(slid.visible[:, slid.sliders].sum(axis=1), 1)
     rows = [
-        (slid.names[i], figure(moved[i].sum() / counts[i]), figure(moved[i].max())) for i in order
+        (slid.names[i], format_number(moved[i].sum() / counts[i]), format_number(moved[i].max()))
+        for i in order
     ]
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     words = (

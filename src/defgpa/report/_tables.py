@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defgpa._arrays import rms_radius
 from defgpa.alignment import Alignment
+from defgpa.arrays import rms_radius
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.report._shape_space import LARGELY_ESTIMATED
 from defgpa.report._words import abbreviate, format_code, format_number, format_percent

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import ShapeError
 from defgpa.io.mesh.mesh import compute_unit_normals
 

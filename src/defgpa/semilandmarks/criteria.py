@@ -18,7 +18,7 @@ from scipy.linalg import solve
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
-from defgpa._arrays import Array, Index, Mask, rms
+from defgpa.arrays import Array, Index, Mask, rms
 
 
 @dataclass(frozen=True, eq=False)

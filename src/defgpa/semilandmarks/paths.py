@@ -15,7 +15,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial import cKDTree
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.sliders import Curve
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Index, Mask
+from defgpa.arrays import Index, Mask
 from defgpa.errors import ShapeError
 from defgpa.shapes import Shapes, find_landmark_numbers
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from defgpa._arrays import Array, Index, Progress, freeze, map_blocks, one_blas_thread
+from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, find_common_landmarks, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import check_handedness
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, format_names
-from defgpa.frames import Frames
+from defgpa.geometry import measure_geometry
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.semilandmarks.closest import Surface
@@ -29,6 +29,7 @@ from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, sp
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.solvers.rigid import fit_rigid
+from defgpa.threads import map_blocks, one_blas_thread
 
 Paths = Sequence[Sequence[Path]]  # of every shape
 Places = Sequence[Sequence[Array]]  # on the paths of every shape
@@ -291,7 +292,7 @@ def _rigid_reference(shapes: Shapes) -> Array:
     """(m, d): the mean of the shapes by similarities; NaN for a landmark seen once."""
     core = drop_lone_landmarks(shapes)
     require_linkage(core)
-    sizes = Frames.of(core.points, core.visible).size
+    sizes = measure_geometry(core.points, core.visible).size
     reference = np.full(shapes.points.shape[1:], np.nan)
     reference[find_common_landmarks(shapes)] = fit_rigid(
         core.points / sizes[:, None, None], SIMILARITY, core.names

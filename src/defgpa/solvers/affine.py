@@ -29,12 +29,13 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from defgpa._arrays import Array, compute_inverse_root, one_blas_thread
+from defgpa.arrays import Array, compute_inverse_root
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.solvers.affine_cost import AffinePoint
 from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit, invert
 from defgpa.solvers.trust_region import minimise
+from defgpa.threads import one_blas_thread
 
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
 
@@ -42,7 +43,7 @@ _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map
 def fit_affine(
     points: Array,
     names: Sequence[str] = (),
-    frames: Frames | None = None,
+    geometry: Geometry | None = None,
     weights: Array | None = None,
     max_dense: int = 1500,
 ) -> DatumSpaceFit:
@@ -54,7 +55,7 @@ def fit_affine(
         Shapes, NaN for missing landmarks.
     names : sequence of str, optional
         Names of the shapes for errors; shape_1, shape_2, … by default.
-    frames : Frames, optional
+    geometry : Geometry, optional
         Those of the points, where they are known already.
     weights : ndarray of shape (n_shapes, n_landmarks), optional
         Landmark weights; all 1 by default.
@@ -86,7 +87,7 @@ def fit_affine(
     >>> bool(np.allclose(fit.reference, shapes[0]))
     True
     """
-    shapes = CentredShapes.from_points(points, names, frames, weights)
+    shapes = CentredShapes.from_points(points, names, geometry, weights)
     _require_extent(shapes)
     if shapes.weights is None:
         axes = _find_leading_rows(shapes.rows, shapes.shape[2], max_dense)

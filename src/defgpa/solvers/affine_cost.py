@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.solvers.datum_space import CentredShapes, cross_products, invert, sum_products
 
 

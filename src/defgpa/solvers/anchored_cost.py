@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, compute_inverse_root, invert_lower, multiply_thin, symmetrise
+from defgpa.arrays import Array, compute_inverse_root, invert_lower, multiply_thin, symmetrise
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.preconditioner import SHIFT, LowRankInverse
 

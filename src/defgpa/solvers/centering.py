@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.solvers.eigen import Cost, Preconditioner
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from defgpa._arrays import Array, map_blocks, multiply_thin, split_range, sum_arrays, symmetrise
+from defgpa.arrays import Array, multiply_thin, sum_arrays, symmetrise
 from defgpa.solvers.elimination import (
     POOR_CONDITION,
     Batch,
@@ -23,6 +23,7 @@ from defgpa.solvers.elimination import (
     ridge_from_features,
     ridge_from_normal_matrix,
 )
+from defgpa.threads import map_blocks, split_range
 
 
 @dataclass(frozen=True, eq=False)

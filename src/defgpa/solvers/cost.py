@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, map_blocks, split_range, sum_arrays, symmetrise
-from defgpa.frames import Frames
+from defgpa.arrays import Array, Index, sum_arrays, symmetrise
+from defgpa.geometry import Geometry
 from defgpa.solvers.columns import make_column_factor, make_streamed_factor
 from defgpa.solvers.elimination import (
     Batch,
@@ -31,6 +31,7 @@ from defgpa.solvers.sparse_columns import (
     make_sparse_factor,
     make_streamed_sparse_factor,
 )
+from defgpa.threads import map_blocks, split_range
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, WarpModel
 
@@ -206,7 +207,7 @@ class ResidualCost:
 
 
 def build_cost(
-    frames: Frames, model: WarpModel, budget: int = DEFAULT_BUDGET, tuning: Tuning = DEFAULT
+    geometry: Geometry, model: WarpModel, budget: int = DEFAULT_BUDGET, tuning: Tuning = DEFAULT
 ) -> ResidualCost:
     """Eliminate the warps of shapes: build P, with U stored in the way that fits its size.
 
@@ -214,10 +215,10 @@ def build_cost(
     columns beyond; columns that are mostly zero in compressed rows. Where the features would take
     more than ``budget`` bytes they are streamed.
     """
-    n, m, _ = frames.points.shape
-    batches = make_batches(frames, model, tuning)
+    n, m, _ = geometry.points.shape
+    batches = make_batches(geometry, model, tuning)
     factors = map_blocks(_choose_storage(batches[0], n, m, budget, tuning), batches)
-    weights = frames.visible if frames.weights is None else frames.weights
+    weights = geometry.visible if geometry.weights is None else geometry.weights
     return ResidualCost(weights.sum(axis=0).astype(np.float64), tuple(factors), n, tuning)
 
 

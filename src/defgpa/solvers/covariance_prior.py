@@ -28,24 +28,25 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, map_blocks, split_range
+from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError, format_names
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
+from defgpa.threads import map_blocks, split_range
 
 _PAIRED = 128  # shapes: 16,384 pairs
 
 
 def covariance_prior(
-    frames: Frames, names: Sequence[str], paired: int = _PAIRED, at_a_time: int = 512
+    geometry: Geometry, names: Sequence[str], paired: int = _PAIRED, at_a_time: int = 512
 ) -> Array:
     """(d,): Λ, the eigenvalues of the reference covariance, largest first.
 
     Up to ``paired`` shapes complete each other in pairs; more of them, ``at_a_time`` so that what
     they become stays in the cache, through one.
     """
-    if frames.is_complete:
-        return common_eigenvalues(frames.extents)
-    points = np.where(frames.visible[..., None], frames.points, np.nan)
+    if geometry.is_complete:
+        return common_eigenvalues(geometry.extents)
+    points = np.where(geometry.visible[..., None], geometry.points, np.nan)
     parts = split_range(len(points), at_a_time)
     return prior_of_parts(
         lambda: LocalParts([points]),

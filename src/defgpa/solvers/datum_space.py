@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import DegenerateShapeError, format_names
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry, measure_geometry
 from defgpa.solvers.trust_region import GRADIENT_TOLERANCE
 
 
@@ -78,37 +78,39 @@ class CentredShapes:
         cls,
         points: Array,
         names: Sequence[str] = (),
-        frames: Frames | None = None,
+        geometry: Geometry | None = None,
         weights: Array | None = None,
     ) -> CentredShapes:
         """Centre shapes (n, m, d) with NaN for missing landmarks; ``weights`` (n, m) are optional.
 
-        ``frames`` are those of the points, where they are known already.
+        ``geometry`` are those of the points, where they are known already.
         """
         n, m, d = points.shape
-        frames = frames or Frames.of(points, ~np.isnan(points[..., 0]))
+        geometry = geometry or measure_geometry(points, ~np.isnan(points[..., 0]))
         if weights is not None:
-            return cls._from_weights(frames, weights, names)
-        visible = None if frames.is_complete else frames.visible.astype(np.float64)
+            return cls._from_weights(geometry, weights, names)
+        visible = None if geometry.is_complete else geometry.visible.astype(np.float64)
         if visible is not None:
-            _require_visible(frames.count, visible.sum(axis=0), names)
-        coordinates = np.ascontiguousarray(frames.centred.mT)
+            _require_visible(geometry.count, visible.sum(axis=0), names)
+        coordinates = np.ascontiguousarray(geometry.centred.mT)
         squared_sizes = np.einsum("idm,idm->i", coordinates, coordinates)
         rows = coordinates.reshape(n * d, m)
-        return cls(rows, frames.centre, visible, frames.count, squared_sizes, names)
+        return cls(rows, geometry.centre, visible, geometry.count, squared_sizes, names)
 
     @classmethod
-    def _from_weights(cls, frames: Frames, weights: Array, names: Sequence[str]) -> CentredShapes:
+    def _from_weights(
+        cls, geometry: Geometry, weights: Array, names: Sequence[str]
+    ) -> CentredShapes:
         """Centre shapes about the centroids of their weighted landmarks."""
-        weights = np.where(frames.visible, weights, 0.0)
+        weights = np.where(geometry.visible, weights, 0.0)
         totals = weights.sum(axis=1)
         _require_visible(totals, weights.sum(axis=0), names)
-        shift = (weights[:, None] @ frames.centred)[:, 0] / totals[:, None]
-        coordinates = np.ascontiguousarray((frames.centred - shift[:, None]).mT)
+        shift = (weights[:, None] @ geometry.centred)[:, 0] / totals[:, None]
+        coordinates = np.ascontiguousarray((geometry.centred - shift[:, None]).mT)
         weighted = weights[:, None] * coordinates
         squared_sizes = np.einsum("idm,idm->i", weighted, coordinates)
         rows = weighted.reshape(-1, weights.shape[1])
-        return cls(rows, frames.centre + shift, weights, totals, squared_sizes, names)
+        return cls(rows, geometry.centre + shift, weights, totals, squared_sizes, names)
 
     @property
     def shape(self) -> tuple[int, int, int]:

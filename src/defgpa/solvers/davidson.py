@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from defgpa._arrays import Array, map_blocks, multiply_thin, split_range, sum_arrays, symmetrise
+from defgpa.arrays import Array, multiply_thin, sum_arrays, symmetrise
+from defgpa.threads import map_blocks, split_range
 
 _MAX_WIDTH = 64
 

@@ -17,11 +17,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.checks import check_solution, compute_cohesion
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.solvers.centering import Centering
 from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
@@ -103,32 +103,34 @@ class ShapeSet(Protocol):
 class LocalShapes:
     """Shapes in the memory of this machine."""
 
-    frames: Frames
+    geometry: Geometry
     names: Sequence[str]
     landmarks: Sequence[str]
 
     @property
     def visible(self) -> Mask:
         """(n, m)."""
-        return self.frames.visible
+        return self.geometry.visible
 
     @property
     def n_dims(self) -> int:
         """The dimension of space, d."""
-        return int(self.frames.points.shape[-1])
+        return int(self.geometry.points.shape[-1])
 
     @property
     def rank(self) -> int:
         """The dimension d, or less where all shapes are flat."""
-        return self.frames.rank
+        return self.geometry.rank
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
-        return compute_moments(axes, self.frames.centred, self.frames.visible, self.frames.weights)
+        return compute_moments(
+            axes, self.geometry.centred, self.geometry.visible, self.geometry.weights
+        )
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
-        return covariance_prior(self.frames, self.names)
+        return covariance_prior(self.geometry, self.names)
 
 
 @dataclass(frozen=True, eq=False)

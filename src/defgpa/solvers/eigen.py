@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, lapack
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes

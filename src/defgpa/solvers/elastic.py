@@ -34,11 +34,11 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, compute_norms
+from defgpa.arrays import Array, Index, Mask, compute_norms
 from defgpa.diagnostics.checks import check_descent
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.solution import DescentDiagnostics
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.datum_space import estimate_complete_sizes
@@ -81,14 +81,14 @@ class Anchors:
     weights: Array | None = None  # (…, n, m): Γ; None: 1 for every visible landmark
 
     @classmethod
-    def of(cls, frames: Frames, reference: Array) -> Anchors:
+    def of(cls, geometry: Geometry, reference: Array) -> Anchors:
         """Make the anchors of shapes; the reference (m, d) tells which are mirrored."""
-        weights = frames.weights
-        moments = compute_moments(reference, frames.centred, frames.visible, weights)
+        weights = geometry.weights
+        moments = compute_moments(reference, geometry.centred, geometry.visible, weights)
         sides = find_sides(moments, np.eye(reference.shape[-1]))
-        weighted = weigh_points(frames.centred, weights)
+        weighted = weigh_points(geometry.centred, weights)
         pull = np.ascontiguousarray(weighted.mT).reshape(-1, len(reference))
-        return cls(frames.centred, frames.visible, sides.votes, pull, moments.square, weights)
+        return cls(geometry.centred, geometry.visible, sides.votes, pull, moments.square, weights)
 
     @property
     def side(self) -> Array:
@@ -128,11 +128,11 @@ def weigh_points(points: Array, weights: Array | None) -> Array:
     return points if weights is None else weights[..., None] * points
 
 
-def orthonormal_rows(frames: Frames) -> Array:
+def orthonormal_rows(geometry: Geometry) -> Array:
     """(n, d, m): Qᵀ of every shape, QᵀΓQ = I; a direction in which a shape is flat is zero."""
-    extents = frames.extents[:, :, None]
+    extents = geometry.extents[:, :, None]
     there = extents > _THIN * extents[:, :1]
-    along = frames.axes.mT @ frames.centred.mT
+    along = geometry.axes.mT @ geometry.centred.mT
     return np.asarray(np.where(there, along / np.where(there, extents, 1.0), 0.0))
 
 
@@ -267,9 +267,9 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     return np.asarray(reference * (size / compute_norms(reference))[..., None, None])
 
 
-def soft_end(frames: Frames, reference: Array) -> Array:
+def soft_end(geometry: Geometry, reference: Array) -> Array:
     """Scale a deformable reference (m, d) to the size of the rest of the dial."""
-    return scale_to_mean_size(Anchors.of(frames, reference), reference)
+    return scale_to_mean_size(Anchors.of(geometry, reference), reference)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
 from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows, weigh_points
 from defgpa.solvers.elimination import Factor, StoredFactor
-from defgpa.solvers.registration import frames_to_register
+from defgpa.solvers.registration import measure_new_shape
 from defgpa.warps import Warp, WarpModel
 
 
@@ -76,11 +76,11 @@ class ElasticRegistration:
 
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """In closed form: the pose depends on the reference alone."""
-        frames = frames_to_register(points, weights)
-        cost, rows = build_cost(frames, self.model), orthonormal_rows(frames)
-        weighted_rows = weigh_points(rows.mT, frames.weights).mT
+        geometry = measure_new_shape(points, weights)
+        cost, rows = build_cost(geometry, self.model), orthonormal_rows(geometry)
+        weighted_rows = weigh_points(rows.mT, geometry.weights).mT
         linear = linear_projections(cost, rows, weighted_rows, ("given",))
-        anchors = Anchors.of(frames, reference)
+        anchors = Anchors.of(geometry, reference)
         fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
         (coefficients,) = elastic_weights(cost, linear, weighted_rows, fit)
         return cost.factors[0].batch.make_warps(coefficients, [points])[0]

@@ -27,21 +27,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from defgpa._arrays import (
-    USUAL_FEATURES,
+from defgpa.arrays import (
     Array,
     Index,
     Mask,
     Stack,
     invert_lower,
     join_stacks,
-    map_blocks,
     multiply_thin,
-    split_range,
     symmetrise,
 )
 from defgpa.errors import ShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
+from defgpa.threads import USUAL_FEATURES, map_blocks, split_range
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Basis, FactoredBasis, Warp, WarpFamily, WarpModel
 
@@ -184,29 +182,29 @@ def expand_penalty(basis: Basis, size: int) -> Array:
     return penalty
 
 
-def make_batches(frames: Frames, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
+def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
     """Put all shapes into batches, in order, each shape with its basis."""
     if not isinstance(model, WarpFamily):
-        return _make_batches_one_by_one(frames, model, tuning)
-    numbers = np.arange(len(frames.points))
+        return _make_batches_one_by_one(geometry, model, tuning)
+    numbers = np.arange(len(geometry.points))
 
     def make(part: slice) -> Batch:
-        some = frames[part]
+        some = geometry[part]
         bases = model.bases(some)
         return Batch(
             numbers[part], some.points, some.visible, some.weights, bases, some.rounding, tuning
         )
 
-    parts = split_range(len(numbers), _choose_batch_size(frames, model, tuning))
+    parts = split_range(len(numbers), _choose_batch_size(geometry, model, tuning))
     return [make(slice(None))] if len(parts) == 1 else map_blocks(make, parts)
 
 
-def _choose_batch_size(frames: Frames, model: WarpFamily[Any], tuning: Tuning) -> int:
+def _choose_batch_size(geometry: Geometry, model: WarpFamily[Any], tuning: Tuning) -> int:
     """Return how many shapes a batch has; all of them where their features are surely few."""
-    n, m, _ = frames.points.shape
+    n, m, _ = geometry.points.shape
     if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
         return n
-    return _fit_batch_size(n, m, model.bases(frames[:1]).penalty().shape[-1], tuning)
+    return _fit_batch_size(n, m, model.bases(geometry[:1]).penalty().shape[-1], tuning)
 
 
 def _fit_batch_size(n: int, m: int, features: int, tuning: Tuning) -> int:
@@ -217,9 +215,9 @@ def _fit_batch_size(n: int, m: int, features: int, tuning: Tuning) -> int:
     return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
 
 
-def _make_batches_one_by_one(frames: Frames, model: WarpModel, tuning: Tuning) -> list[Batch]:
+def _make_batches_one_by_one(geometry: Geometry, model: WarpModel, tuning: Tuning) -> list[Batch]:
     """Make a basis for each shape; consecutive shapes with equally many features share a batch."""
-    points, visible, weights = frames.points, frames.visible, frames.weights
+    points, visible, weights = geometry.points, geometry.visible, geometry.weights
     members = [model.basis(shape[mask]) for shape, mask in zip(points, visible, strict=True)]
     sizes = [
         np.shape(basis.features(shape[mask]))[1]
@@ -239,7 +237,7 @@ def _make_batches_one_by_one(frames: Frames, model: WarpModel, tuning: Tuning) -
                 visible[numbers],
                 None if weights is None else weights[numbers],
                 StackedBases(tuple(members[i] for i in numbers), size),
-                frames.rounding[numbers],
+                geometry.rounding[numbers],
                 tuning,
             )
             batches.append(batch)

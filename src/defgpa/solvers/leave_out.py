@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.eigen import Preconditioner
 

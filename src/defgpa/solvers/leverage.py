@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.solvers.cost import ResidualCost
 
 _TINY = np.finfo(np.float64).tiny

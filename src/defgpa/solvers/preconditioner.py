@@ -18,7 +18,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from defgpa._arrays import Array, symmetrise
+from defgpa.arrays import Array, symmetrise
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.tuning import Tuning
 

@@ -18,11 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa._arrays import Array, one_blas_thread
+from defgpa.arrays import Array
 from defgpa.procrustes import RIGID, fit_motions
 from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_inner_products
 from defgpa.solvers.trust_region import minimise
+from defgpa.threads import one_blas_thread
 
 _MAX_ROUNDS = 200
 _MEAN_TOLERANCE = 1e-11  # change of the mean in a round, at unit size

@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Stack, compute_norms
-from defgpa.frames import compute_visible_scatters
+from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
+from defgpa.geometry import compute_visible_scatters
 from defgpa.procrustes import compare_sides, find_nearest_orthogonal
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS

@@ -7,9 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry, measure_geometry
 from defgpa.procrustes import Motions, fit_motions
 from defgpa.solvers.cost import build_cost
 from defgpa.warps import AffineBasis, Warp, WarpModel
@@ -34,7 +34,7 @@ class RidgeRegistration:
 
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """Fit W = (FᵀΓF + R)⁻¹ FᵀΓ S."""
-        cost = build_cost(frames_to_register(points, weights), self.model)
+        cost = build_cost(measure_new_shape(points, weights), self.model)
         coefficients = cost.fit_warps(reference).coefficients[0]
         return cost.factors[0].batch.make_warps(coefficients, [points])[0]
 
@@ -74,17 +74,17 @@ class AffineRegistration:
         return affine_warp(back, -forth[-1] @ back)
 
 
-def frames_to_register(points: Array, weights: Array | None = None) -> Frames:
+def measure_new_shape(points: Array, weights: Array | None = None) -> Geometry:
     """Make the frame of one more shape (p, d), in its plane if it is flat; refuse a line."""
     visible = np.ones((1, len(points)), dtype=bool)
     rows = None if weights is None else np.asarray(weights, dtype=np.float64)[None]
-    frames = Frames.of(points[None], visible, rows).project_to_planes()
-    if frames.on_a_line[0]:
+    geometry = measure_geometry(points[None], visible, rows).project_to_planes()
+    if geometry.is_collinear[0]:
         raise DegenerateShapeError(
             "The visible landmarks of the shape are all collinear or coincident, which "
             f"determines no warp in {points.shape[1]}-D. Check the coordinates."
         )
-    return frames
+    return geometry
 
 
 def affine_warp(matrix: Array, offset: Array) -> Warp:

@@ -27,9 +27,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array, one_blas_thread
+from defgpa.arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.procrustes import MIN_MARGIN, ORTHOGONAL, RIGID, Motions
 from defgpa.solvers.datum_space import (
     CentredShapes,
@@ -41,6 +41,7 @@ from defgpa.solvers.datum_space import (
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_squared_scales
 from defgpa.solvers.rigid_starts import find_further_starts, find_start
 from defgpa.solvers.trust_region import minimise
+from defgpa.threads import one_blas_thread
 
 # disagreement of the shapes above which there may be other minima; any may be mirrored
 _UNSURE, _UNSURE_IF_MIRRORED = 0.05, 1e-3
@@ -52,7 +53,7 @@ def fit_rigid(
     points: Array,
     motions: Motions = RIGID,
     names: Sequence[str] = (),
-    frames: Frames | None = None,
+    geometry: Geometry | None = None,
     weights: Array | None = None,
 ) -> DatumSpaceFit:
     """Fit a reference and one motion per shape on the datum-space cost.
@@ -65,7 +66,7 @@ def fit_rigid(
         RIGID, SIMILARITY, or either with reflections.
     names : sequence of str, optional
         Names of the shapes for errors; shape_1, shape_2, … by default.
-    frames : Frames, optional
+    geometry : Geometry, optional
         Those of the points, where they are known already.
     weights : ndarray of shape (n_shapes, n_landmarks), optional
         Landmark weights; all 1 by default.
@@ -95,7 +96,7 @@ def fit_rigid(
     >>> bool(np.allclose(shapes[1, 3:] @ fit.matrices[1] + fit.offsets[1], fit.reference[3:]))
     True
     """
-    shapes = CentredShapes.from_points(points, names, frames, weights)
+    shapes = CentredShapes.from_points(points, names, geometry, weights)
     _require_size(shapes)
     point, iterations = _minimise_from(find_start(points, shapes, motions), shapes, motions)
     if point.disagreement > (_UNSURE_IF_MIRRORED if motions.reflections else _UNSURE):

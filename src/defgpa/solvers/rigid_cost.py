@@ -34,7 +34,7 @@ from functools import cache, cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.procrustes import Motions
 from defgpa.solvers.datum_space import CentredShapes, cross_products, invert, sum_products
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, fit_pairwise_motions
 from defgpa.solvers.datum_space import CentredShapes, cross_products

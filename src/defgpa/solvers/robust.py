@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.procrustes import SIMILARITY, fit_motions, procrustes_distance
 from defgpa.solvers.rigid import fit_rigid
 

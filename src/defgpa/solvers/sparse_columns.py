@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, split_range
+from defgpa.arrays import Array
 from defgpa.solvers.columns import fit_ridge
 from defgpa.solvers.elimination import Batch, Factor
+from defgpa.threads import split_range
 
 _ENTRY_BYTES = 12  # a number and where it stands
 

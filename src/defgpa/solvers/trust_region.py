@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 
 GRADIENT_TOLERANCE = 1e-7  # relative; rounding of the cost can hide a smaller gradient
 _TARGET_GRADIENT = 1e-10  # relative; where the iteration stops if rounding allows

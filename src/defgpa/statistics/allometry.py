@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Progress
+from defgpa.arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.sample import Analysed, Provenance, build_sample

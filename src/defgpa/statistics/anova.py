@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import f_oneway
 
-from defgpa._arrays import Array, Progress, choose_threads
+from defgpa.arrays import Array, Progress
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, ShapeError, format_names
-from defgpa.notebook import render_table
+from defgpa.formatting import render_table
 from defgpa.statistics.design import Design, collect_columns, design, encode_groups
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
@@ -37,6 +37,7 @@ from defgpa.statistics.permutation import (
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectTable, effect
+from defgpa.threads import choose_threads
 
 _UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 _MAX_COMPONENTS = 40
 
@@ -102,8 +102,8 @@ class Classification(Rows):
         rows = [
             (name, *map(str, row)) for name, row in zip(self.groups, self.confusion, strict=True)
         ]
-        table = lined_up([("", *self.groups), *rows])
-        pairs = lined_up([("", "Mahalanobis", "P", "Procrustes", "P"), *self.distance_cells()])
+        table = align_columns([("", *self.groups), *rows])
+        pairs = align_columns([("", "Mahalanobis", "P", "Procrustes", "P"), *self.distance_cells()])
         return f"{head}\n{self.provenance}\n\n{table}\n\n{pairs}"
 
     __repr__ = __str__
@@ -113,9 +113,9 @@ class Classification(Rows):
         first, second = np.triu_indices(len(self.groups), 1)
         columns = [
             [f"{self.groups[i]} – {self.groups[j]}" for i, j in zip(first, second, strict=True)],
-            [figure(value) for value in self.mahalanobis[first, second]],
+            [format_number(value) for value in self.mahalanobis[first, second]],
             probabilities(self.mahalanobis_p[first, second].tolist()),
-            [figure(value) for value in self.procrustes[first, second]],
+            [format_number(value) for value in self.procrustes[first, second]],
             probabilities(self.procrustes_p[first, second].tolist()),
         ]
         return list(zip(*columns, strict=True))

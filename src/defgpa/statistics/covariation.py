@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +107,11 @@ class TwoBlockPLS(Rows):
         return [(k, float(value), float(share)) for k, (value, share) in enumerate(pairs, 1)]
 
     def __str__(self) -> str:
-        head = f"Two-block PLS: r {self.r:.5f}, Z {figure(self.z)}, P {figure(self.p)}"
-        rows = [(str(k), figure(v), f"{share:.1%}") for k, v, share in self._rows()[:8]]
-        table = lined_up([("axis", "singular value", "share"), *rows])
+        head = (
+            f"Two-block PLS: r {self.r:.5f}, Z {format_number(self.z)}, P {format_number(self.p)}"
+        )
+        rows = [(str(k), format_number(v), f"{share:.1%}") for k, v, share in self._rows()[:8]]
+        table = align_columns([("axis", "singular value", "share"), *rows])
         return f"{head}\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__

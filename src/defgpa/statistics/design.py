@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.io.covariates import collect_columns, parse_column
 from defgpa.statistics.formula import check_formula, split_formula

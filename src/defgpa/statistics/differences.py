@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask, Progress
+from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError, format_names
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +65,11 @@ class LandmarkDifferences(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """The table as text, without a header."""
         chances = (probabilities(own.tolist()) for own in (self.p, self.q))
-        return list(zip(self.landmarks, map(figure, self.distances), *chances, strict=True))
+        return list(zip(self.landmarks, map(format_number, self.distances), *chances, strict=True))
 
     def __str__(self) -> str:
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{self.provenance}\n\n{lined_up([self._columns, *self.cells()])}"
+        return f"{title}\n{self.provenance}\n\n{align_columns([self._columns, *self.cells()])}"
 
     __repr__ = __str__
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 _N_BOOTSTRAPS = 999
 
@@ -60,13 +60,13 @@ class Disparity(Rows):
     def __str__(self) -> str:
         kind = "Partial disparities" if self.partial else "Procrustes variances"
         rows = [
-            (name, figure(value), f"{figure(low)} – {figure(high)}")
+            (name, format_number(value), f"{format_number(low)} – {format_number(high)}")
             for name, value, (low, high) in zip(
                 self.groups, self.variances, self.intervals, strict=True
             )
         ]
-        variances = lined_up([("", "variance", "95 % interval"), *rows])
-        pairs = lined_up([("", "difference", "Pr(>d)"), *self.cells()])
+        variances = align_columns([("", "variance", "95 % interval"), *rows])
+        pairs = align_columns([("", "difference", "Pr(>d)"), *self.cells()])
         return f"{kind} of groups\n{self.provenance}\n\n{variances}\n\n{pairs}"
 
     __repr__ = __str__
@@ -76,7 +76,7 @@ class Disparity(Rows):
         rows = self._rows()
         chances = probabilities([p for *_, p in rows])
         return [
-            (f"{a} – {b}", figure(difference), p)
+            (f"{a} – {b}", format_number(difference), p)
             for (a, b, difference, _), p in zip(rows, chances, strict=True)
         ]
 

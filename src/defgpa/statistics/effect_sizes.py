@@ -17,11 +17,11 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import norm
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.permutation import transform_to_normal
 from defgpa.statistics.table import Rows
-from defgpa.tables import figure, lined_up
 
 
 class PermutedEffect(Protocol):
@@ -69,10 +69,12 @@ class EffectSizes(Rows):
         ]
 
     def __str__(self) -> str:
-        sizes = [(name, figure(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)]
-        pairs = [(f"{a} – {b}", figure(z), figure(p)) for a, b, z, p in self._rows()]
-        differences = lined_up([("", "Z difference", "P"), *pairs])
-        return f"{lined_up([('', 'Z'), *sizes])}\n\n{differences}"
+        sizes = [
+            (name, format_number(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)
+        ]
+        pairs = [(f"{a} – {b}", format_number(z), format_number(p)) for a, b, z, p in self._rows()]
+        differences = align_columns([("", "Z difference", "P"), *pairs])
+        return f"{align_columns([('', 'Z'), *sizes])}\n\n{differences}"
 
     __repr__ = __str__
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, effect_size, group_means, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,19 +77,19 @@ class EvolutionaryRates(Rows):
         ]
 
     def __str__(self) -> str:
-        head = f"Rates of evolution: ratio {figure(self.ratio)}, Z {figure(self.z)}, "
+        head = f"Rates of evolution: ratio {format_number(self.ratio)}, Z {format_number(self.z)}, "
         groups = zip(self.names, self.counts, self.rates, strict=True)
-        rates = [(name, str(count), figure(rate)) for name, count, rate in groups]
-        lines = [head + f"P {figure(self.p)}", str(self.provenance), ""]
-        lines.append(lined_up([("", "species", "rate"), *rates]))
+        rates = [(name, str(count), format_number(rate)) for name, count, rate in groups]
+        lines = [head + f"P {format_number(self.p)}", str(self.provenance), ""]
+        lines.append(align_columns([("", "species", "rate"), *rates]))
         if len(self.names) > 2:
             pairs = self._rows()
             chances = probabilities([row[-1] for row in pairs])
             cells = [
-                (f"{row[0]} – {row[1]}", figure(row[4]), p)
+                (f"{row[0]} – {row[1]}", format_number(row[4]), p)
                 for row, p in zip(pairs, chances, strict=True)
             ]
-            lines += ["", lined_up([("", "ratio", "P"), *cells])]
+            lines += ["", align_columns([("", "ratio", "P"), *cells])]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +117,14 @@ class GroupAllometry(Rows):
         length_p = probabilities([row[3] for row in rows])
         angle_p = probabilities([row[5] for row in rows])
         return [
-            (f"{a} – {b}", figure(length), p, f"{angle:.1f}°", q)
+            (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q)
             for (a, b, length, _, angle, _), p, q in zip(rows, length_p, angle_p, strict=True)
         ]
 
     def __str__(self) -> str:
-        named = zip(self.groups, map(figure, self.lengths), strict=True)
-        lengths = lined_up([("", "slope length"), *named])
-        pairs = lined_up([("", "length difference", "P", "angle", "P"), *self.cells()])
+        named = zip(self.groups, map(format_number, self.lengths), strict=True)
+        lengths = align_columns([("", "slope length"), *named])
+        pairs = align_columns([("", "length difference", "P", "angle", "P"), *self.cells()])
         return f"{self.anova}\n\n{lengths}\n\n{pairs}"
 
     __repr__ = __str__

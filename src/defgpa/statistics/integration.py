@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.covariation import correlate_blocks
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,13 @@ class ModuleTest(Rows):
 
     def __str__(self) -> str:
         title = "Integration" if self.statistic == "r-PLS" else "Modularity"
-        head = (
-            f"{title}: {self.statistic} {self.observed:.5f}, Z {figure(self.z)}, P {figure(self.p)}"
-        )
+        z, p = format_number(self.z), format_number(self.p)
+        head = f"{title}: {self.statistic} {self.observed:.5f}, Z {z}, P {p}"
         if self.interval is not None:
-            head += f", 95 % interval {figure(self.interval[0])} – {figure(self.interval[1])}"
-        rows = [(f"{a} – {b}", figure(value)) for a, b, value in self._rows()]
-        return f"{head}\n{self.provenance}\n\n{lined_up([('', self.statistic), *rows])}"
+            low, high = map(format_number, self.interval)
+            head += f", 95 % interval {low} – {high}"
+        rows = [(f"{a} – {b}", format_number(value)) for a, b, value in self._rows()]
+        return f"{head}\n{self.provenance}\n\n{align_columns([('', self.statistic), *rows])}"
 
     __repr__ = __str__
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
+from defgpa.formatting import format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
-from defgpa.tables import figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class MeasurementError(Rows):
     def __str__(self) -> str:
         head = (
             f"Measurement error of {len(self.replicates)} replicates: systematic share "
-            f"{self.eta_squared:.1%}, signal to noise {figure(self.signal_to_noise)}"
+            f"{self.eta_squared:.1%}, signal to noise {format_number(self.signal_to_noise)}"
         )
         return f"{head}\n{self.provenance}\n\n{self.table}"
 

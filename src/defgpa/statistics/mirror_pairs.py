@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, Index, rms
+from defgpa.arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import find_landmark_numbers
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.statistics.integration import ModuleTest, fill_pairs
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value

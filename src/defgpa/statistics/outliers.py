@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.special import boxcox, inv_boxcox
 
-from defgpa._arrays import Array, Index, Mask, freeze
+from defgpa.arrays import Array, Index, Mask, freeze
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
+from defgpa.dataframes import import_pandas
 from defgpa.errors import DefgpaError, ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.shapes import Shapes
 from defgpa.statistics.permutation import fit_box_cox
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.tables import figure, lined_up, pandas_for_tables
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
@@ -76,17 +77,22 @@ class Outliers:
             f"{of_what}), {n_landmarks} landmarks far from their prediction"
         )
         rows = [
-            (row["name"], figure(row["distance"]), figure(row["fence"]), row["worst_landmark"])
+            (
+                row["name"],
+                format_number(row["distance"]),
+                format_number(row["fence"]),
+                row["worst_landmark"],
+            )
             for row in self.table()[:10]
         ]
-        table = lined_up([("oddest", "distance", "fence", "worst landmark"), *rows])
+        table = align_columns([("oddest", "distance", "fence", "worst landmark"), *rows])
         return f"{head}\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__
 
     def to_pandas(self) -> Any:
         """Return one row a specimen, the oddest first, as a pandas DataFrame."""
-        return pandas_for_tables().DataFrame(self.table())
+        return import_pandas().DataFrame(self.table())
 
     @property
     def ranked(self) -> Index:

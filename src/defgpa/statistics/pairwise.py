@@ -15,13 +15,13 @@ import numpy as np
 from scipy.linalg import orth
 from scipy.spatial.distance import squareform
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import Design, design, encode_groups
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,12 @@ class PairwiseDistances(Rows):
         pairs = self._rows()
         chances = probabilities([p for *_, p in pairs])
         return [
-            (f"{a} – {b}", figure(distance), figure(z), p)
+            (f"{a} – {b}", format_number(distance), format_number(z), p)
             for (a, b, distance, z, _), p in zip(pairs, chances, strict=True)
         ]
 
     def __str__(self) -> str:
-        table = lined_up([("", "distance", "Z", "Pr(>d)"), *self.cells()])
+        table = align_columns([("", "distance", "Z", "Pr(>d)"), *self.cells()])
         return f"Distances between mean shapes\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__

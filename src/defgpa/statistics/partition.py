@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Index
+from defgpa.arrays import Index
 from defgpa.errors import ShapeError, format_names
 from defgpa.shapes import find_landmark_numbers
 

@@ -19,8 +19,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index, Mask, Progress, map_blocks
+from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError
+from defgpa.threads import map_blocks
 
 Drawn = TypeVar("Drawn", bound=np.ndarray)
 

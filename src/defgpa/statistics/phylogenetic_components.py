@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import svd_flip
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Rows
-from defgpa.tables import figure, lined_up
 
 METHODS = ("phylomorphospace", "phylogenetic", "aligned")
 _TITLES = {
@@ -101,10 +101,10 @@ class PhylogeneticComponents(Rows):
     def __str__(self) -> str:
         n, k = len(self.shapes), len(self.ancestors)
         rows = [
-            (str(c), figure(variance), f"{share:.1%}")
+            (str(c), format_number(variance), f"{share:.1%}")
             for c, (variance, share) in enumerate(zip(self.variances, self.shares, strict=True), 1)
         ]
-        table = lined_up([("component", "variance", "share"), *rows[:8]])
+        table = align_columns([("component", "variance", "share"), *rows[:8]])
         head = f"{_TITLES[self.method]} of {n} species and {k} ancestors"
         return f"{head}\n{self.provenance}\n\n{table}"
 

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
+from defgpa.formatting import format_number
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Rows
-from defgpa.tables import figure
 
 _SCALINGS = np.linspace(0.1, 1.0, 10)
 _NEGLIGIBLE = 1e-4  # of the first component: the standard deviation of one that is left out
@@ -83,9 +83,9 @@ class PhylogeneticSignal(Rows):
 
     def __str__(self) -> str:
         return (
-            f"Phylogenetic signal of {len(self.species)} species: K {figure(self.k)}, "
-            f"P {figure(self.p)}\n{self.provenance}\n{len(self.permuted)} permutations of the "
-            f"shapes among the tips\nEffect size Z {figure(self.z, unknown='none')} "
+            f"Phylogenetic signal of {len(self.species)} species: K {format_number(self.k)}, "
+            f"P {format_number(self.p)}\n{self.provenance}\n{len(self.permuted)} permutations of "
+            f"the shapes among the tips\nEffect size Z {format_number(self.z, unknown='none')} "
             f"(likelihood of {self.n_components} components, λ {self.scaling:.3g})"
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, import_extra
 
 

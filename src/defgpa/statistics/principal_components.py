@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.extmath import svd_flip
 
-from defgpa._arrays import Array, Index
 from defgpa.alignment import OUTPUTS, Alignment, find_shape_indices, map_to_space, register_shape
+from defgpa.arrays import Array, Index
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, fill_gaps
 from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +64,13 @@ class Repeatability(Rows):
 
     def cells(self) -> list[tuple[str, ...]]:
         """The landmarks as text, without a header."""
-        return [(name, *map(figure, values)) for name, *values in self._rows()]
+        return [(name, *map(format_number, values)) for name, *values in self._rows()]
 
     def __str__(self) -> str:
         head = (
             f"Repeatability {self.overall:.4f} over all landmarks, {self.replicates:g} replicates"
         )
-        landmarks = lined_up([self._columns, *self.cells()])
+        landmarks = align_columns([self._columns, *self.cells()])
         return f"{head}\n{self.provenance}\n\n{self.table}\n\n{landmarks}"
 
     __repr__ = __str__

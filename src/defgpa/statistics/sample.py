@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Mask
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask
 from defgpa.completion import Completion, compute_completion
 from defgpa.diagnostics.findings import warn_about
 from defgpa.diagnostics.screening import check_handedness

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.tangent_space import measure_sizes, tangent_space

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress, choose_threads
+from defgpa.arrays import Array, Index, Progress
+from defgpa.dataframes import import_pandas
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.io.text.table import format_csv
@@ -40,8 +41,8 @@ from defgpa.statistics.permutation import (
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Effect, EffectTable
-from defgpa.tables import pandas_for_tables
 from defgpa.tangent_space import tangent_space
+from defgpa.threads import choose_threads
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")
@@ -141,7 +142,7 @@ class Symmetry:
 
     def indices_to_pandas(self) -> Any:
         """A pandas DataFrame with the asymmetry of every individual."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(_COLUMNS))
+        return import_pandas().DataFrame(self._rows(), columns=list(_COLUMNS))
 
     def indices_to_csv(self) -> str:
         """The asymmetry of every individual as comma-separated text."""

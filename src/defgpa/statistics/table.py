@@ -7,9 +7,9 @@ from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
 from typing import Any, ClassVar
 
+from defgpa.dataframes import import_pandas
+from defgpa.formatting import align_columns, render_table
 from defgpa.io.text.table import format_csv
-from defgpa.notebook import render_table
-from defgpa.tables import lined_up, pandas_for_tables
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
@@ -29,7 +29,7 @@ class Rows:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, row by row as it prints."""
-        return pandas_for_tables().DataFrame(self._rows(), columns=list(self._columns))
+        return import_pandas().DataFrame(self._rows(), columns=list(self._columns))
 
     def to_csv(self) -> str:
         """The rows as comma-separated text, with all digits; nothing where there is no figure."""
@@ -90,7 +90,7 @@ class EffectTable(Rows):
 
     def __str__(self) -> str:
         marks = [next((mark for level, mark in _STARS if row.p <= level), "") for row in self.rows]
-        table = lined_up(self.cells(), marks)
+        table = align_columns(self.cells(), marks)
         return f"{table}\n{_LEGEND}" if any(row.p == row.p for row in self.rows) else table
 
     __repr__ = __str__

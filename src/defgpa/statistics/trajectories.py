@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index, Progress
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
+from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
-from defgpa.tables import figure, lined_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +70,12 @@ class Trajectories(Rows):
         rows = self._rows()
         chances = [probabilities([row[k] for row in rows]) for k in (3, 5, 7)]
         cells = [
-            (f"{a} – {b}", figure(length), p, f"{angle:.1f}°", q, figure(form), r)
+            (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q, format_number(form), r)
             for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
         ]
-        named = zip(self.groups, map(figure, self.lengths), strict=True)
-        paths = lined_up([("", "path length"), *named])
-        pairs = lined_up([("", "length difference", "P", "angle", "P", "form", "P"), *cells])
+        named = zip(self.groups, map(format_number, self.lengths), strict=True)
+        paths = align_columns([("", "path length"), *named])
+        pairs = align_columns([("", "length difference", "P", "angle", "P", "form", "P"), *cells])
         head = f"Trajectories through {len(self.stages)} stages: {', '.join(self.stages)}"
         return f"{head}\n{self.provenance}\n\n{paths}\n\n{pairs}"
 

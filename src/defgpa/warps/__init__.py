@@ -1,6 +1,6 @@
 """Families of warps that are linear in their coefficients."""
 
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.warps.affine import Affine, AffineBasis
 from defgpa.warps.base import Basis, FactoredBasis, SparseBasis, WarpFamily, WarpModel
 from defgpa.warps.check import WarpCheck, check_warp
@@ -43,10 +43,10 @@ __all__ = [
     "BendingEnergy",
     "DistanceQuantile",
     "FactoredBasis",
-    "Frames",
     "FreeForm",
     "FreeFormBasis",
     "Gaussian",
+    "Geometry",
     "Grid",
     "InverseMultiquadric",
     "Invertible",

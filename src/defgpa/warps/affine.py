@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import DegenerateShapeError
-from defgpa.frames import Frames
+from defgpa.geometry import Geometry
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.warp import Warp
 
@@ -79,6 +79,6 @@ class Affine(WarpFamily[AffineBasis]):
     (7, 3)
     """
 
-    def bases(self, frames: Frames) -> AffineBasis:
+    def bases(self, geometry: Geometry) -> AffineBasis:
         """Return the bases of n shapes as one stack."""
-        return AffineBasis(frames.centre, frames.size)
+        return AffineBasis(geometry.centre, geometry.size)

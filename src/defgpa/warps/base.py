@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from defgpa._arrays import Array, Stack
-from defgpa.frames import Frames, make_frame
+from defgpa.arrays import Array, Stack
+from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.parameters import format_model, get_parameters, replace_parameters
 
 
@@ -118,9 +118,9 @@ class WarpFamily(Generic[_B]):
 
     def basis(self, points: Array) -> _B:
         """Return the basis of one shape with visible points (p, d)."""
-        return self.bases(make_frame(np.asarray(points, dtype=np.float64)))[0]
+        return self.bases(measure_points(np.asarray(points, dtype=np.float64)))[0]
 
-    def bases(self, frames: Frames) -> _B:
+    def bases(self, geometry: Geometry) -> _B:
         """Return the bases of n shapes as one stack."""
         raise NotImplementedError
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from defgpa._arrays import Array, Stack
-from defgpa.frames import Frames, make_frame
+from defgpa.arrays import Array, Stack
+from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.base import FactoredBasis
 from defgpa.warps.thin_plate import fit_interpolating_spline
 from defgpa.warps.warp import Warp
@@ -54,21 +54,21 @@ class Box(Stack):
         return fit_interpolating_spline(warp(nodes), nodes)
 
 
-def make_principal_box(frames: Frames, padding: float) -> Box:
+def make_principal_box(geometry: Geometry, padding: float) -> Box:
     """Make the box around the visible points, ``padding`` times each side wider at both ends."""
-    low, high = frames.box
+    low, high = geometry.measure_box()
     offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
     # thinner boxes would make derivatives across them explode
     half = np.maximum(half, 0.1 * half.max(axis=-1, keepdims=True))
-    middle = frames.centre + (offset[:, None, :] @ frames.axes.mT)[:, 0]
-    return Box(middle, frames.axes, half)
+    middle = geometry.centre + (offset[:, None, :] @ geometry.axes.mT)[:, 0]
+    return Box(middle, geometry.axes, half)
 
 
 def approximate_inverse_around(warp: Warp, landmarks: Array) -> Warp:
     """Return the inverse over the principal box of the landmarks (m, d), NaN where missing."""
     visible = landmarks[~np.isnan(landmarks).any(axis=1)]
-    return make_principal_box(make_frame(visible), padding=0.0)[0].approximate_inverse(warp)
+    return make_principal_box(measure_points(visible), padding=0.0)[0].approximate_inverse(warp)
 
 
 class BoxedBasis(FactoredBasis):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, rms_radius, symmetrise
+from defgpa.arrays import Array, rms_radius, symmetrise
 from defgpa.errors import ShapeError
 from defgpa.warps.base import Basis, FactoredBasis, WarpModel
 from defgpa.warps.warp import Warp

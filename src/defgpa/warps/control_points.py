@@ -19,14 +19,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Index, Stack, freeze
-from defgpa.frames import Frames
+from defgpa.arrays import Array, Index, Stack, freeze
+from defgpa.geometry import Geometry
 
 PointsPerAxis = int | Sequence[int]
 
 
 def make_control_points(
-    control_points: ArrayLike | Callable[[Array], ArrayLike], frames: Frames, owner: str
+    control_points: ArrayLike | Callable[[Array], ArrayLike], geometry: Geometry, owner: str
 ) -> Array:
     """Return (n, k, d) control points: the same for all shapes, or made from their visible points.
 
@@ -35,13 +35,13 @@ def make_control_points(
     ValueError
         If they are not finite points, or not equally many for all shapes.
     """
-    n, _, d = frames.points.shape
+    n, _, d = geometry.points.shape
     if not callable(control_points):
         points = _check_points(control_points, d, owner)
         return np.broadcast_to(points, (n, *points.shape))
     by_shape = [
         _check_points(control_points(points[visible]), d, owner)
-        for points, visible in zip(frames.points, frames.visible, strict=True)
+        for points, visible in zip(geometry.points, geometry.visible, strict=True)
     ]
     counts = {len(points) for points in by_shape}
     if len(counts) > 1:
@@ -121,9 +121,9 @@ class Grid(Stack):
         return [difference[..., axis, :count, :] for axis, count in enumerate(self.counts)]
 
 
-def make_principal_grid(frames: Frames, counts: tuple[int, ...]) -> Grid:
+def make_principal_grid(geometry: Geometry, counts: tuple[int, ...]) -> Grid:
     """Make a grid inside the principal box of every shape, at k / (K + 1), k = 1 … K."""
-    low, high = frames.box
-    size = frames.size[:, None]
+    low, high = geometry.measure_box()
+    size = geometry.size[:, None]
     step = (high - low) / (np.array(counts) + 1)
-    return Grid(counts, frames.axes, (low + step) / size, step / size)
+    return Grid(counts, geometry.axes, (low + step) / size, step / size)

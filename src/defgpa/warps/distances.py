@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa._arrays import Array, split_range
+from defgpa.arrays import Array
+from defgpa.threads import split_range
 
 BLOCK_BYTES = 512 << 10  # of distances or columns: what is read again is still in the cache
 TINY = float(np.finfo(np.float64).tiny)  # 0 · log(TINY) is exactly 0

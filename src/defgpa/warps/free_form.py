@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from defgpa._arrays import Array, Index
-from defgpa.frames import Frames
+from defgpa.arrays import Array, Index
+from defgpa.geometry import Geometry
 from defgpa.warps.base import SparseBasis, WarpFamily
 from defgpa.warps.box import BoxedBasis, make_principal_box
 from defgpa.warps.control_points import PointsPerAxis, check_points_per_axis
@@ -173,20 +173,20 @@ class FreeForm(WarpFamily[FreeFormBasis]):
     energy: LatticeEnergy = field(default_factory=BendingEnergy)
     smoothing: float = 1e-3
 
-    def bases(self, frames: Frames) -> FreeFormBasis:
+    def bases(self, geometry: Geometry) -> FreeFormBasis:
         """Make the bases of n shapes, stacked."""
         require_not_negative(self.smoothing, "smoothing", "FreeForm")
         require_not_negative(self.padding, "padding", "FreeForm")
-        box = make_principal_box(frames, self.padding)
+        box = make_principal_box(geometry, self.padding)
         return FreeFormBasis(
-            self._count_cells(frames.points.shape[-1]),
+            self._count_cells(geometry.points.shape[-1]),
             self.energy,
             box.middle,
             box.axes,
             box.half,
-            frames.centre,
-            frames.size,
-            self.smoothing * frames.mass,
+            geometry.centre,
+            geometry.size,
+            self.smoothing * geometry.mass,
         )
 
     def _count_cells(self, dim: int) -> Cells:

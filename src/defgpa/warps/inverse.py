@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 
 
 class Invertible(Protocol):

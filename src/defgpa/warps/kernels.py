@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.warps.distances import TINY, compute_squared_distances
 from defgpa.warps.parameters import require_degree, require_number, require_positive
 

@@ -31,7 +31,7 @@ from typing import Protocol
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from defgpa._arrays import Array, Index, freeze, symmetrise
+from defgpa.arrays import Array, Index, freeze, symmetrise
 from defgpa.warps.parameters import require_number
 
 Cells = tuple[int, ...]

@@ -22,8 +22,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 from numpy.polynomial.legendre import legder, leggauss, legvander
 
-from defgpa._arrays import Array, Index
-from defgpa.frames import Frames
+from defgpa.arrays import Array, Index
+from defgpa.geometry import Geometry
 from defgpa.warps.base import WarpFamily
 from defgpa.warps.box import BoxedBasis, make_principal_box
 from defgpa.warps.parameters import require_degree, require_not_negative
@@ -95,21 +95,21 @@ class Polynomial(WarpFamily[PolynomialBasis]):
     degree: int = 2
     smoothing: float = 1e-3
 
-    def bases(self, frames: Frames) -> PolynomialBasis:
+    def bases(self, geometry: Geometry) -> PolynomialBasis:
         """Make the bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
         require_not_negative(self.smoothing, "smoothing", "Polynomial")
-        box = make_principal_box(frames, padding=0.0)
+        box = make_principal_box(geometry, padding=0.0)
         # a flat shape has no thickness to measure in: rounding must not look like one
-        half = np.where(frames.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))
+        half = np.where(geometry.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))
         return PolynomialBasis(
             int(self.degree),
             box.middle,
             box.axes,
             half,
-            frames.centre,
-            frames.size,
-            self.smoothing * frames.mass,
+            geometry.centre,
+            geometry.size,
+            self.smoothing * geometry.mass,
         )
 
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from defgpa._arrays import Array, Mask, compute_inverse_root
-from defgpa.frames import Frames, make_frame
+from defgpa.arrays import Array, Mask, compute_inverse_root
+from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.box import make_principal_box
 from defgpa.warps.control_points import (
@@ -171,7 +171,7 @@ class RadialFunctions(FactoredBasis):
     def invert(self, warp: Warp) -> Warp:
         """Fit an approximate inverse: the spline that takes images of a grid in the box back."""
         # the shape reaches beyond a grid of 5 × 5 centres by a quarter of its sides
-        return make_principal_box(make_frame(self.control_points), padding=0.25)[
+        return make_principal_box(measure_points(self.control_points), padding=0.25)[
             0
         ].approximate_inverse(warp)
 
@@ -222,11 +222,11 @@ class RadialBasis(WarpFamily[RadialFunctions]):
     penalty: KernelPenalty = field(default_factory=NativeNorm)
     smoothing: float = 1e-3
 
-    def bases(self, frames: Frames) -> RadialFunctions:
+    def bases(self, geometry: Geometry) -> RadialFunctions:
         """Make the bases of n shapes, stacked."""
         self._check()
-        local = self._place_controls(frames)
-        visible = frames.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
+        local = self._place_controls(geometry)
+        visible = geometry.visible if self._at_landmarks else np.ones(local.shape[:-1], dtype=bool)
         width = _find_widths(self.kernel, local, visible)
         squared = compute_squared_distances(local, local) / (width**2)[:, None, None]
         kernel, border = (
@@ -239,10 +239,10 @@ class RadialBasis(WarpFamily[RadialFunctions]):
             degree=self.polynomial_degree,
             controls=local,
             width=width,
-            centre=frames.centre,
-            scale=frames.size,
+            centre=geometry.centre,
+            scale=geometry.size,
             mixing=mixing,
-            stiffness=self.smoothing * frames.mass,
+            stiffness=self.smoothing * geometry.mass,
             charge=self.penalty,
         )
 
@@ -260,19 +260,19 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         mask = np.concatenate([present, np.ones((len(present), q))], axis=-1)[..., None]
         return mask * (np.eye(mask.shape[-2]) if mixing is None else mixing)
 
-    def _place_controls(self, frames: Frames) -> Array:
+    def _place_controls(self, geometry: Geometry) -> Array:
         """(n, k, d): the centres in own units; a landmark that is not seen keeps its place."""
-        d = frames.points.shape[-1]
+        d = geometry.points.shape[-1]
         if self.control_points is None:
             counts = check_points_per_axis(self.points_per_axis, d, "RadialBasis")
-            controls = make_principal_grid(frames, counts).points
+            controls = make_principal_grid(geometry, counts).points
         elif self._at_landmarks:
-            controls = normalize_points(frames.points, frames.centre, frames.size)
+            controls = normalize_points(geometry.points, geometry.centre, geometry.size)
         else:
-            points = make_control_points(self.control_points, frames, "RadialBasis")
-            controls = normalize_points(points, frames.centre, frames.size)
+            points = make_control_points(self.control_points, geometry, "RadialBasis")
+            controls = normalize_points(points, geometry.centre, geometry.size)
         n_centres = (
-            int(frames.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
+            int(geometry.count.min(initial=np.inf)) if self._at_landmarks else controls.shape[-2]
         )
         n_polynomials = _count_polynomials(d, self.polynomial_degree)
         if n_centres < n_polynomials:

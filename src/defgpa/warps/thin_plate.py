@@ -33,16 +33,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa._arrays import (
-    Array,
-    Index,
-    compute_inverse_root,
-    freeze,
-    invert_lower,
-    split_range,
-    symmetrise,
-)
-from defgpa.frames import Frames, make_frame
+from defgpa.arrays import Array, Index, compute_inverse_root, freeze, invert_lower, symmetrise
+from defgpa.geometry import Geometry, measure_points
+from defgpa.threads import split_range
 from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.control_points import (
@@ -245,33 +238,33 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
     theta: float | None = None
     ridge: float = 0.0
 
-    def bases(self, frames: Frames) -> ThinPlateBasis:
+    def bases(self, geometry: Geometry) -> ThinPlateBasis:
         """Make the bases of n shapes, stacked."""
         self._check()
-        dim, grid = frames.points.shape[-1], None
+        dim, grid = geometry.points.shape[-1], None
         if self.control_points is None:
             counts = check_points_per_axis(self.points_per_axis, dim, "ThinPlateSpline")
-            grid = make_principal_grid(frames, counts)
+            grid = make_principal_grid(geometry, counts)
             controls = grid.points
         else:
-            points = make_control_points(self.control_points, frames, "ThinPlateSpline")
+            points = make_control_points(self.control_points, geometry, "ThinPlateSpline")
             _check_spread(points)
-            controls = normalize_points(points, frames.centre, frames.size)
+            controls = normalize_points(points, geometry.centre, geometry.size)
         return ThinPlateBasis(
             controls,
-            frames.centre,
-            frames.size,
+            geometry.centre,
+            geometry.size,
             self.ridge,
-            stiffness=8.0 * np.pi * self._compute_relative_smoothing(frames) * frames.mass,
+            stiffness=8.0 * np.pi * self._compute_relative_smoothing(geometry) * geometry.mass,
             grid=grid,
         )
 
-    def _compute_relative_smoothing(self, frames: Frames) -> Array:
+    def _compute_relative_smoothing(self, geometry: Geometry) -> Array:
         """τ of each shape: as given, or θ / L^(4−d)."""
         if self.theta is not None:
-            return self.theta / frames.size ** (4 - frames.points.shape[-1])
+            return self.theta / geometry.size ** (4 - geometry.points.shape[-1])
         tau = DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing
-        return np.full(len(frames.points), float(tau))
+        return np.full(len(geometry.points), float(tau))
 
     def _check(self) -> None:
         if self.smoothing is not None and self.theta is not None:
@@ -289,7 +282,7 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
 
     Solves [[K, C̃], [C̃ᵀ, 0]] [w; A] = [targets; 0] in the sources' own units.
     """
-    frame = make_frame(sources)
+    frame = measure_points(sources)
     k, d = sources.shape
     local = (sources - frame.centre[0]) / frame.size[0]
     system = _build_kernel_system(local)

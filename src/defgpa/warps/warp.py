@@ -13,8 +13,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa._arrays import Array, Mask, map_blocks, split_range
+from defgpa.arrays import Array, Mask
 from defgpa.errors import ShapeError
+from defgpa.threads import map_blocks, split_range
 from defgpa.warps.base import Basis, FactoredBasis, SparseBasis
 from defgpa.warps.distances import BLOCK_BYTES
 from defgpa.warps.inverse import NewtonInverse

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.files import list_names

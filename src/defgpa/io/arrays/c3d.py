@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.io.files import make_format_error, mask_missing, read_bytes, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import make_unique, warn

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array, Mask
+from defgpa.arrays import Array, Mask
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import (
     arrange_matrix,

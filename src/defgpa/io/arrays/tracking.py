@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import arrange_stack, choose_variable
 from defgpa.io.arrays.matlab import is_hdf5

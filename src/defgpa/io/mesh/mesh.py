@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array, Index, Mask, freeze
+from defgpa.arrays import Array, Index, Mask, freeze
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.arrays.axes import parse_triangles
 from defgpa.io.files import make_format_error, read_bytes

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, read_bytes

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import make_format_error

@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, read_bytes, translate_errors

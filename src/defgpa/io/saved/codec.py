@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from defgpa import warps
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.rejection import Rejection
 from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, FormatError

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
 from defgpa.alignment import Alignment
+from defgpa.arrays import Array
 from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.arrays.numpy import list_archive, read_archive

@@ -16,7 +16,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from defgpa._arrays import Array, Index
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions, make_document

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions
 from defgpa.io.text.across import find_array_slices

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Index
+from defgpa.arrays import Index
 from defgpa.errors import FormatError
 from defgpa.io.files import make_format_error
 from defgpa.io.weights import VISIBILITY_WORDS, WEIGHT_WORDS

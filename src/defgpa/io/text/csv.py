@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from defgpa.dataframes import name_coordinates
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing, read_head
@@ -46,7 +47,6 @@ from defgpa.io.text.rows import (
 from defgpa.io.text.table import format_csv, parse_first_rows, read_table
 from defgpa.io.text.variables import format_variables
 from defgpa.shapes import Shapes
-from defgpa.tables import coordinate_names
 
 _UNFIT = r"^\s|\s$|[\r\n\0]"
 _HOLDS = ("groups", "variables", "images", "comments", "weights")
@@ -102,7 +102,7 @@ def write_wide(path: Path, shapes: Shapes) -> None:
     names = replace_forbidden(shapes.names, _UNFIT, "name")
     columns = format_variables(shapes)
     described = [[column[k] for column in columns.values()] for k in range(n)]
-    header = ["id", *columns, *coordinate_names(labels, d)]
+    header = ["id", *columns, *name_coordinates(labels, d)]
     values = shapes.points.reshape(n, -1)
     if shapes.has_weights:
         header += [f"{label}_weight" for label in labels]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.text.lines import warn
 from defgpa.procrustes import ORTHOGONAL

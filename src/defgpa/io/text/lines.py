@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from defgpa import errors
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.files import decode_text, make_format_error, read_bytes, read_head

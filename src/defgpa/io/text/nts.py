@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
+from defgpa.dataframes import name_coordinates
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
@@ -33,7 +34,6 @@ from defgpa.io.text.lines import (
     replace_forbidden,
 )
 from defgpa.shapes import Shapes, number_labels
-from defgpa.tables import coordinate_names
 
 _QUOTES = "'\""  # they open a comment
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
@@ -90,7 +90,7 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     lines = [f"1 {n}L {m * d}{'L' * has_labels} {flag} DIM={d}", *names]
     if has_labels:
         labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
-        lines.append(" ".join(coordinate_names(labels, d)))
+        lines.append(" ".join(name_coordinates(labels, d)))
     rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
     lines += (" ".join(map(repr, row)) for row in rows)
     write_text(path, "\n".join(lines) + "\n")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa._arrays import Array
+from defgpa.arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.files import make_format_error
 from defgpa.io.text.lines import (

@@ -1,0 +1,67 @@
+"""Numbers and tables as text, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def format_number(value: float, digits: int = 4, unknown: str = "") -> str:
+    """Format a number with so many significant digits, zeros at the end too; NaN as ``unknown``."""
+    return unknown if value != value else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def align_columns(
+    lines: Sequence[Sequence[str]], marks: Sequence[str] = (), between: str = " "
+) -> str:
+    """Align cells of text in columns: the first to the left, the others to the right, then marks.
+
+    Parameters
+    ----------
+    lines : sequence of sequences of str
+        The header first.
+    marks : sequence of str, optional
+        What to write behind each line but the header.
+    between : str
+        What separates two columns.
+    """
+    first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
+        for name, *cells in lines
+    ]
+    line_ends = ["", *(marks or [""] * (len(lines) - 1))]
+    pairs = zip(rows, line_ends, strict=True)
+    return "\n".join(between.join([*row, end]).rstrip() for row, end in pairs)
+
+
+def render_table(
+    title: str, rows: Iterable[Sequence[object]], header: Sequence[object] = ()
+) -> str:
+    """Render rows of cells as an HTML table; everything is escaped.
+
+    Parameters
+    ----------
+    title : str
+        The caption.
+    rows : iterable of sequences
+        Cells, converted to text.
+    header : sequence, optional
+        Titles of the columns.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(render_table("Sizes", [("a < b", 1.5)]))
+    <table><caption>Sizes</caption><tbody><tr><td>a &lt; b</td><td>1.5</td></tr></tbody></table>
+    """
+    head = f"<thead>{_render_row(header, 'th')}</thead>" if header else ""
+    body = "".join(_render_row(row, "td") for row in rows)
+    return f"<table><caption>{escape(title)}</caption>{head}<tbody>{body}</tbody></table>"
+
+
+def _render_row(cells: Iterable[object], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
