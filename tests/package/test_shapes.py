@@ -423,7 +423,7 @@ class TestWeights:
         assert Shapes(FULL, weights=np.ones((4, 30))) == Shapes(FULL)
 
 
-class TestFrames:
+class TestGeometry:
     """Centres, sizes and axes take the weights."""
 
     def test_a_weight_of_two_counts_a_landmark_twice(self):

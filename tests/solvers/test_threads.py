@@ -177,8 +177,8 @@ def test_a_forked_process_has_helpers_of_its_own(two_threads):
 def test_the_threads_change_no_digit(missing):
     points = smooth_family(seed=3, n=1100, m=40, missing=missing)
     fits = []
-    for threads in (1, 2):
-        with use_threads(threads):
+    for n_threads in (1, 2):
+        with use_threads(n_threads):
             fits.append(DefGPA(ThinPlateSpline(3)).fit(points).alignment_)
     one, two = fits
     np.testing.assert_array_equal(one.reference, two.reference)
