@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.linalg import lstsq
+from scipy.linalg import eigh, lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
 from defgpa.geometry import measure_geometry
@@ -111,6 +111,22 @@ class ChargedTranslations:
 def cost_of(shapes, warp):
     """P, as a matrix."""
     return build_cost(measure_geometry(shapes.points, shapes.visible), warp).dense()
+
+
+def cheapest_axes(shapes, warp):
+    """σ and x of P x = σ C x, C = diag(views) / n, for warps with free translations; x centred."""
+    metric = np.diag(shapes.visible.mean(axis=0))
+    values, axes = eigh(cost_of(shapes, warp), metric)
+    axes = axes[:, 1:]  # the constant vector costs nothing
+    return values[1:], axes - axes.mean(axis=0)
+
+
+def min_cost_of(shapes, warp, reference):
+    """The least tr SᵀPS of all S with the same eigenvalues of SᵀCS, about the weighted mean."""
+    shares = shapes.visible.mean(axis=0)
+    centred = reference - shares @ reference / shares.sum()
+    extents = np.linalg.eigvalsh(centred.T @ (shares[:, None] * centred))[::-1]
+    return extents @ cheapest_axes(shapes, warp)[0][: len(extents)]
 
 
 def full_penalty(basis, size):

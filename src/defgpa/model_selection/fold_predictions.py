@@ -33,6 +33,8 @@ from defgpa.solvers.centering import ExactCentering, SoftCentering
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_free_axes,
+    centre_cost,
+    choose_metric,
     compute_looseness,
     find_reference_axes,
     pair_with_axes,
@@ -47,6 +49,7 @@ from defgpa.solvers.elastic import (
     weigh_points,
 )
 from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
+from defgpa.solvers.metric import LandmarkMetric
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
@@ -362,7 +365,11 @@ class _DeformableFolds(_FoldSolver):
                 for cost in reduction.make_costs(folds)
             ]
         together = LeftOutCost(problem.cost, folds.kept, folds.forms, reduction.matrix)
-        spectra = find_lowest_axes_of_all(method.centering.apply(together).dense(), rank)
+        metric = choose_metric(together, method)
+        spectra = find_lowest_axes_of_all(centre_cost(together, method, metric).dense(), rank)
+        if metric is not None:
+            pairs = zip(metric.roots, spectra, strict=True)
+            spectra = [LandmarkMetric(roots).restore(spectrum) for roots, spectrum in pairs]
         if visible.all():
             return spectra  # axes are free only where landmarks are missing
         return [

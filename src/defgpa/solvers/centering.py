@@ -1,10 +1,11 @@
 r"""Keep the reference centred at the origin, by a change of P into a cost whose cheapest axes are.
 
-    soft     P + ν 1 1ᵀ                charges ν‖Sᵀ1‖²
-    exact    J P J + (c + 1) 1 1ᵀ/m    J = I − 1 1ᵀ/m: forbids it; c bounds the spectrum of P
+    soft     P + ν v vᵀ                  charges ν‖Sᵀv‖²
+    exact    J P J + (c + 1) v vᵀ/‖v‖²   J = I − v vᵀ/‖v‖²: forbids it; c bounds the spectrum of P
 
-For warps with free translations, P1 = 0, both give the same axes: P's spectrum is at most n,
-so ν = n/m lifts the constant vector out of the way.
+v is the constant vector 1, or what it is in the coordinates of the cost (``metric``). For warps
+with free translations, P v = 0, both give the same axes: P's spectrum is at most n, so
+ν = n/‖v‖² = n/m lifts the constant vector out of the way.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from defgpa.solvers.eigen import Cost, Preconditioner
 class Centering(Protocol):
     """A rule that keeps the reference centred."""
 
-    def apply(self, cost: Cost) -> Cost:
-        """Return the cost whose cheapest axes are centred."""
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+        """Return the cost whose cheapest axes are centred; ``constant`` (…, m) is v, or else 1."""
         ...
 
 
@@ -38,24 +39,27 @@ class SoftCentering:
 
     nu: float | None = None
 
-    def apply(self, cost: Cost) -> Cost:
-        """Return P + ν 1 1ᵀ."""
-        nu = cost.norm / cost.n_landmarks if self.nu is None else self.nu
-        if not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+        """Return P + ν v vᵀ."""
+        nu = self.nu
+        if nu is not None and not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
             raise ValueError(
                 "The 'nu' parameter of SoftCentering must be a number of at least 0. "
                 f"Got {nu!r} instead."
             )
-        return _SoftlyCentredCost(cost, float(nu))
+        v = np.ones(cost.n_landmarks) if constant is None else constant
+        lift = cost.norm / np.square(v).sum(axis=-1, keepdims=True) if nu is None else nu
+        return _SoftlyCentredCost(cost, np.sqrt(lift) * v)
 
 
 @dataclass(frozen=True)
 class ExactCentering:
     """Work in the complement of the constant vector: centred, whatever the warp."""
 
-    def apply(self, cost: Cost) -> Cost:
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
         """Return J P J, with the constant vector moved above the whole spectrum."""
-        return _ExactlyCentredCost(cost)
+        v = np.ones(cost.n_landmarks) if constant is None else constant
+        return _ExactlyCentredCost(cost, v / np.linalg.norm(v, axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,31 +86,34 @@ class _CentredCost:
 
 @dataclass(frozen=True, eq=False)
 class _SoftlyCentredCost(_CentredCost):
-    nu: float
+    charge: Array  # (…, m): ν^½ v
 
     def multiply(self, block: Array) -> Array:
         image = self.cost.multiply(block)
-        image += self.nu * block.sum(axis=0)
+        image += self.charge[:, None] * (self.charge @ block)
         return image
 
     def dense(self) -> Array:
-        return self.cost.dense() + self.nu
+        return self.cost.dense() + self.charge[..., :, None] * self.charge[..., None, :]
 
 
 @dataclass(frozen=True, eq=False)
 class _ExactlyCentredCost(_CentredCost):
+    unit: Array  # (…, m): v / ‖v‖
+
     @property
     def lift(self) -> float:
         """What the constant vector costs: more than any other."""
         return self.norm + 1.0
 
     def multiply(self, block: Array) -> Array:
-        mean = block.mean(axis=0)
-        image = self.cost.multiply(block - mean)
-        return image - image.mean(axis=0) + self.lift * mean
+        unit = self.unit[:, None]
+        along = unit * (self.unit @ block)
+        image = self.cost.multiply(block - along)
+        return np.asarray(image - unit * (self.unit @ image) + self.lift * along)
 
     def dense(self) -> Array:
-        matrix = self.cost.dense()
-        matrix = matrix - matrix.mean(axis=-2, keepdims=True)
-        matrix = matrix - matrix.mean(axis=-1, keepdims=True)
-        return matrix + self.lift / self.n_landmarks
+        matrix, row, column = self.cost.dense(), self.unit[..., None, :], self.unit[..., :, None]
+        matrix = matrix - column * (row @ matrix)
+        matrix = matrix - (matrix @ column) * row
+        return np.asarray(matrix + self.lift * column * row)

@@ -26,6 +26,7 @@ from defgpa.solvers.centering import Centering
 from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
 from defgpa.solvers.eigen import Cost, Dense, EigenSolver, Iterative, Spectrum, choose_signs
+from defgpa.solvers.metric import LandmarkMetric, WeightedCost
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
@@ -39,7 +40,7 @@ from defgpa.tuning import Tuning
 _FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
 
 
-class WarpCost(Cost, Protocol):
+class WarpCost(WeightedCost, Protocol):
     """P of some shapes, and the warps once the reference is known."""
 
     @property
@@ -227,19 +228,19 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
 
 
 def find_reference_axes(
-    cost: Cost, visible: Mask, rank: int, method: Method, start: Array | None = None
+    cost: WeightedCost, visible: Mask, rank: int, method: Method, start: Array | None = None
 ) -> Spectrum:
     """Find the axes of the reference: ``rank`` of them, or more where more directions are free.
 
     Where parts of the shapes can move against each other at no cost but noise, all such
     directions are among the axes, and rigidity chooses between them.
     """
-    spectrum = _solve(method.centering.apply(cost), method, rank, start)
+    spectrum = _solve(cost, method, rank, start)
     return add_free_axes(spectrum, cost, visible, rank, method)
 
 
 def add_free_axes(
-    spectrum: Spectrum, cost: Cost, visible: Mask, rank: int, method: Method
+    spectrum: Spectrum, cost: WeightedCost, visible: Mask, rank: int, method: Method
 ) -> Spectrum:
     """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
     tuning, n_shapes = method.tuning, cost.n_shapes
@@ -249,16 +250,37 @@ def add_free_axes(
     if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
         return spectrum
     max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
-    centred = method.centering.apply(cost)
     while True:
         n_wanted = min(2 * n_axes + 1, max_axes)
-        spectrum = _solve(centred, method, n_wanted)
+        spectrum = _solve(cost, method, n_wanted)
         n_axes = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
         if n_axes < n_wanted or n_wanted == max_axes:
             return spectrum.truncate(n_axes)
 
 
-def _solve(centred: Cost, method: Method, count: int, start: Array | None = None) -> Spectrum:
+def choose_metric(cost: WeightedCost, method: Method) -> LandmarkMetric | None:
+    """Return the metric of the eigenproblem: C by rigidity, the paper's I (None) otherwise."""
+    return LandmarkMetric.of(cost) if method.by_rigidity else None
+
+
+def centre_cost(cost: Cost, method: Method, metric: LandmarkMetric | None) -> Cost:
+    """Return the cost in the coordinates of the metric, whose cheapest axes are centred."""
+    if metric is None:
+        return method.centering.apply(cost)
+    return method.centering.apply(metric.scale(cost), metric.roots)
+
+
+def _solve(cost: WeightedCost, method: Method, count: int, start: Array | None = None) -> Spectrum:
+    """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them."""
+    metric = choose_metric(cost, method)
+    centred = centre_cost(cost, method, metric)
+    if metric is None:
+        return _run_solver(centred, method, count, start)
+    scaled_start = None if start is None else metric.roots[:, None] * start
+    return metric.restore(_run_solver(centred, method, count, scaled_start))
+
+
+def _run_solver(centred: Cost, method: Method, count: int, start: Array | None) -> Spectrum:
     """Find axes by LAPACK where the landmarks are few, by iterations where they are many.
 
     Where no solver was asked for, the size decides, and up to moderate sizes how the iterations go.
@@ -328,8 +350,13 @@ def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
 
 
 def compute_excess(spectrum: Spectrum, matrix: Array) -> float:
-    """Compute tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one."""
+    """Compute tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one.
+
+    Λ is that of the metric of the eigenproblem.
+    """
     values = np.maximum(spectrum.values[: spectrum.n_axes], 0.0)
+    if spectrum.mixing is not None:
+        matrix = turn_to_principal_axes(np.asarray(np.linalg.inv(spectrum.mixing) @ matrix))
     squares = matrix * matrix
     extents = -np.sort(-squares.sum(axis=0))
     count = min(len(extents), len(values))

@@ -73,6 +73,7 @@ class Spectrum:
     converged: bool  # whether the residuals reached their tolerance
     method: str
     n_products: int  # with P; 0 for the dense solver
+    mixing: Array | None = None  # (k, k): T; axis k of the cost is axes @ T[:, k]; None: T = I
 
     @property
     def n_axes(self) -> int:
@@ -101,6 +102,7 @@ class Spectrum:
             values=self.values[: count + 1],
             residuals=self.residuals[:count],
             next_vector=self.axes[:, count],
+            mixing=None if self.mixing is None else self.mixing[:count, :count],
         )
 
 

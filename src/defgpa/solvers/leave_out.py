@@ -102,6 +102,11 @@ class LeftOutCost:
         return self.cost.n_shapes
 
     @property
+    def totals(self) -> Array:
+        """(…, n_kept): the total weight of each landmark that is kept."""
+        return np.asarray(self.cost.totals[self.kept])
+
+    @property
     def norm(self) -> float:
         """A bound of the spectrum."""
         return self.cost.norm

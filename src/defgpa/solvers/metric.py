@@ -1,0 +1,114 @@
+r"""The metric of the eigenproblem: every landmark counts by its total weight.
+
+P is bounded by C = diag(c), c_j = Σ_i γ_ij the total weight of landmark j: where few shapes have a
+landmark, displacing it costs little whatever the shapes say. In the metric C that advantage is
+gone,
+
+    P x = σ C x,        0 ≤ σ ≤ 1,
+
+and σ is the share of an axis that the warps do not explain. It is solved as an ordinary problem for
+y = (C/n)^½ x, of the matrix (C/n)^-½ P (C/n)^-½; a constant x is y = (C/n)^½ 1. For complete shapes
+with equal weights C = nI, and both problems are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from defgpa.arrays import Array
+from defgpa.solvers.eigen import Cost, Preconditioner, Spectrum
+
+
+class WeightedCost(Cost, Protocol):
+    """P of landmarks whose total weights are known."""
+
+    @property
+    def totals(self) -> Array:
+        """(…, m): c, the total weight of each landmark."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMetric:
+    """The coordinates y = (C/n)^½ x in which the metric C is the identity.
+
+    Several folds of one size have a leading axis ….
+    """
+
+    roots: Array  # (…, m): (c/n)^½
+
+    @classmethod
+    def of(cls, cost: WeightedCost) -> LandmarkMetric | None:
+        """Return the metric of a cost; None where all landmarks have the same total weight."""
+        totals = cost.totals
+        if (totals == totals[..., :1]).all():
+            return None
+        return cls(np.sqrt(totals / cost.n_shapes))
+
+    def scale(self, cost: Cost) -> Cost:
+        """Return the cost of y."""
+        return _ScaledCost(cost, self.roots)
+
+    def restore(self, spectrum: Spectrum) -> Spectrum:
+        """Return the spectrum of y with the axes x in its place.
+
+        They are given as orthonormal columns whose first k span the k cheapest x, for every k.
+        """
+        axes, mixing = np.linalg.qr(self._restore_columns(spectrum.axes))
+        following = self._restore_columns(spectrum.next_vector[:, None])[:, 0]
+        length = float(np.linalg.norm(following))
+        if length > np.finfo(np.float64).eps:
+            following = following / length
+        return replace(spectrum, axes=axes, next_vector=following, mixing=mixing)
+
+    def _restore_columns(self, columns: Array) -> Array:
+        """Return x of y (m, k), moved so that its mean is what its weighted mean was."""
+        columns = columns / self.roots[:, None]
+        weights = self.roots**2
+        return np.asarray(columns - columns.mean(axis=0) + weights @ columns / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledCost:
+    """(C/n)^-½ P (C/n)^-½."""
+
+    cost: Cost
+    roots: Array
+
+    @property
+    def n_landmarks(self) -> int:
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        return self.cost.n_shapes
+
+    @property
+    def norm(self) -> float:
+        return float(self.cost.n_shapes)
+
+    def multiply(self, block: Array) -> Array:
+        return np.asarray(self.cost.multiply(block / self.roots[:, None]) / self.roots[:, None])
+
+    def dense(self) -> Array:
+        return np.asarray(self.cost.dense() / (self.roots[..., :, None] * self.roots[..., None, :]))
+
+    def preconditioner(self) -> Preconditioner:
+        return _ScaledInverse(self.cost.preconditioner(), self.roots[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledInverse:
+    """(C/n)^½ P⁻¹ (C/n)^½."""
+
+    inverse: Preconditioner
+    roots: Array  # (m, 1)
+
+    def start(self, width: int) -> Array:
+        return np.asarray(self.roots * self.inverse.start(width))
+
+    def correct(self, residuals: Array) -> Array:
+        return np.asarray(self.roots * self.inverse.correct(self.roots * residuals))
