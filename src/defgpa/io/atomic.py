@@ -28,7 +28,7 @@ SUMMARY = "summary.json"  # its "files" are what a run wrote, named relative to 
 
 @contextlib.contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place if all goes well.
+    """Yield a temporary path beside ``path`` that takes its place if all goes well.
 
     The temporary file keeps the suffix, because many writers choose by it, and the mode of the
     file that it replaces; a link stays one, what it points to is replaced. Whatever stops the
@@ -62,7 +62,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str, errors: str = "strict") -> None:
-    """The text in UTF-8 with plain newlines, all of it or none of it.
+    """Write text in UTF-8 with plain newlines, all of it or none of it.
 
     Names of files may hold bytes that are no character: ``errors="backslashreplace"`` writes
     them as JSON does.
@@ -121,7 +121,7 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
 
 
 def list_folder(folder: Path) -> list[str]:
-    """The files in a folder and in its folders, named relative to it: what a summary lists."""
+    """List the files in a folder and in its folders, named relative to it: what a summary lists."""
     names = []
     for root, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(root, name).is_symlink()]
@@ -130,7 +130,7 @@ def list_folder(folder: Path) -> list[str]:
 
 
 def _swap_folders(partial: Path, target: Path, manifest: str) -> None:
-    """The new folder for the old one in one step, with what others keep there."""
+    """Put the new folder in the place of the old one in one step, with others' files in it."""
     if not target.exists():
         partial.rename(target)
         return
@@ -158,7 +158,7 @@ def _move_files(partial: Path, target: Path, manifest: str) -> None:
 
 
 def find_files_of_last_run(folder: Path, manifest: str = SUMMARY) -> set[str]:
-    """What the last run says it wrote, and is there; entries may begin with the folder's name."""
+    """Find the files that the last run lists as written and that still exist."""
     try:
         summary = json.loads((folder / manifest).read_text(encoding="utf-8"))
         entries = [*summary["files"], manifest]
@@ -170,7 +170,7 @@ def find_files_of_last_run(folder: Path, manifest: str = SUMMARY) -> set[str]:
 
 
 def _copy_to_new_folder(name: str, target: Path, partial: Path) -> None:
-    """The same file in the new folder too; a copy where a disk has no second names for a file."""
+    """Link a file into the new folder, or copy it where the disk has no hard links."""
     for above in reversed(PurePosixPath(name).parents[:-1]):
         (partial / above).mkdir(exist_ok=True)
         _copy_folder_mode(above, target, partial)
@@ -181,7 +181,7 @@ def _copy_to_new_folder(name: str, target: Path, partial: Path) -> None:
 
 
 def _copy_folder_mode(name: PurePosixPath | str, target: Path, partial: Path) -> None:
-    """The group and mode that a folder had."""
+    """Copy the group and mode of a folder."""
     group = (target / name).stat().st_gid
     if (partial / name).stat().st_gid != group:
         os.chown(partial / name, -1, group)
@@ -195,7 +195,7 @@ def _copy_file_modes(partial: Path, target: Path, names: set[str]) -> None:
 
 
 def _is_exchangeable(target: Path) -> bool:
-    """Whether another folder may stand here without anybody's losing the ground."""
+    """Return whether a folder can be replaced: ours, writable, no mount point, not in use."""
     status, parent_status = target.stat(), target.parent.stat()
     return (
         not Path.cwd().is_relative_to(target)
@@ -206,7 +206,7 @@ def _is_exchangeable(target: Path) -> bool:
 
 
 def _exchange_folders(first: Path, second: Path) -> None:
-    """Two folders change their names in one step where the system can, in two where not."""
+    """Exchange the names of two folders, in one step where the system can, else in two."""
     try:
         _exchange_atomically(os.fsencode(first), os.fsencode(second))
     except (AttributeError, TypeError, NotImplementedError):
@@ -308,7 +308,7 @@ def _raise(error: OSError) -> None:
 
 @contextlib.contextmanager
 def _resolve_target(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The place that a path means, in a folder that is there; the system's reason if it fails."""
+    """Resolve a path to a place in an existing folder; raise the system's reason if it fails."""
     try:
         name = os.fsencode(path)
     except UnicodeEncodeError:

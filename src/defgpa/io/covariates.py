@@ -102,7 +102,7 @@ def read_covariate_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[l
 
 
 def _read_text_table(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows that are not blank, with the numbers of their lines."""
+    """Read the rows that are not blank, with the numbers of their lines."""
     lines = read_text(path).split("\n")
     first = next(line for line in lines if line.strip())
     reader = csv.reader(lines, delimiter=max(",;\t", key=first.count))
@@ -116,7 +116,7 @@ def _read_text_table(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
-    """The rows of the first sheet that are not blank, without empty columns at the right."""
+    """Read the rows of the first sheet that are not blank, without empty columns at the right."""
     how = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
     openpyxl = import_extra("openpyxl", how)
     with translate_errors(path, "spreadsheet"):

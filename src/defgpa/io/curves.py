@@ -101,7 +101,7 @@ def _is_numbered(labels: Sequence[str], name: re.Pattern[str]) -> bool:
 
 
 def _resample_curves(specimen: Sourced, count: int) -> Sourced:
-    """A specimen with so many points on each of its curves."""
+    """Resample each curve of a specimen to a number of points."""
     start = len(specimen.points) - len(specimen.curves)
     blocks, names = [specimen.points[:start]], list[str]()
     weights = [] if specimen.weights is None else [specimen.weights[:start]]
@@ -127,7 +127,7 @@ def _resample_curves(specimen: Sourced, count: int) -> Sourced:
 
 
 def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
-    """Points of curves stay where all specimens have the same; else they are left out."""
+    """Keep points of curves where all specimens have as many; drop them elsewhere."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     kinds = Counter(specimen.curves for specimen in present)
     if len(kinds) <= 1:

@@ -32,7 +32,7 @@ Found = tuple[list[Find], tuple[str, ...]]  # files to read, names of others tha
 
 
 def find_files(source: Source | Iterable[Source], format_name: str | None) -> Found:
-    """The files that ``source`` names, each with its format; names of files without landmarks."""
+    """Find the files that ``source`` names, with their formats, and files without landmarks."""
     wanted = None if format_name is None else find_format(format_name)
     if isinstance(source, (str, os.PathLike)):
         return _find_source(source, wanted)
@@ -49,7 +49,7 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> Fo
 
 
 def _drop_repeated_files(found: Sequence[Find]) -> list[Find]:
-    """The files without those that were named before."""
+    """Drop the files that were named before."""
     once: dict[Path, Find] = {}
     again = [
         str(find[0]) for find in found if once.setdefault(find[0].absolute(), find) is not find
@@ -96,7 +96,7 @@ def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
 
 
 def _choose_format(path: Path) -> Format:
-    """The format of a file that was named outright.
+    """Choose the format of a file that was named outright.
 
     If only its suffix speaks for one, it is read in that, to hear what is wrong with it.
     """
@@ -119,7 +119,7 @@ def _choose_format(path: Path) -> Format:
 
 
 def _recognise_content(head: bytes, by_suffix: Sequence[Format]) -> Format | None:
-    """The format whose content this is, those of the suffix asked first.
+    """Recognise the format of some content, asking those of the suffix first.
 
     Rows of numbers may be anything, so they make a table only of a file without a better suffix.
     """
@@ -128,7 +128,7 @@ def _recognise_content(head: bytes, by_suffix: Sequence[Format]) -> Format | Non
 
 
 def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
-    """The files of the one format that most of them have."""
+    """Choose the files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
     named = [
         path for path in files if find_formats_by_suffix(path) or _has_suffix(path, _VAGUE_SUFFIXES)
@@ -159,7 +159,7 @@ def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> F
 def _explain_no_files(
     paths: Sequence[Path], files: Sequence[Path], where: str, wanted: Format | None
 ) -> FormatError:
-    """What there is instead of landmark files: other files, or more folders."""
+    """Describe what is there instead of landmark files: other files, or more folders."""
     kind = "file of a known format" if wanted is None else f"{wanted.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = format_names([path.name for path in files], 3)
@@ -174,7 +174,7 @@ def _explain_no_files(
 
 
 def _recognise_file(path: Path, wanted: Format | None) -> Format | None:
-    """The format that the content of a file, or a suffix that nothing else has, speaks for."""
+    """Recognise the format of a file by its content, or by a suffix of one format only."""
     head, by_suffix = read_head(path), find_formats_by_suffix(path)
     if wanted is not None:
         by_suffix = [wanted] if _has_suffix(path, wanted.suffixes) else []
@@ -207,7 +207,7 @@ def _has_suffix(path: Path, suffixes: str | tuple[str, ...]) -> bool:
 
 
 def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
-    """The files not read; tables without coordinates are named where tables are read."""
+    """Warn of the files not read, naming tables without coordinates where tables are read."""
     strangers = [path for path in rest if _has_suffix(path, (".csv", ".tsv"))]
     if best not in _TABLES or not strangers:
         return list(rest)

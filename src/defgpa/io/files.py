@@ -17,12 +17,12 @@ from defgpa.io.space import find_missing_codes
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
-    """The first 4 KiB of a file: enough to tell what it is."""
+    """Read the first 4 KiB of a file: enough to tell what it is."""
     return read_bytes(path, 4096)
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """All of a file, or so many bytes; a FormatError with the system's own reason."""
+    """Read a file, or so many of its bytes; raise a FormatError with the system's reason."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(most)
@@ -37,7 +37,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
 
 
 def decode_text(data: bytes) -> str:
-    """Text in UTF-8 or, with its mark, UTF-16; any other byte is what Windows means by it."""
+    """Decode UTF-8 or, with its mark, UTF-16; other bytes are taken for Latin-1."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace")
     try:
@@ -47,7 +47,7 @@ def decode_text(data: bytes) -> str:
 
 
 def decode_file_name(name: str) -> str:
-    """A name from the name of a file, of which bytes that are not UTF-8 are taken for Latin-1.
+    """Decode a file name; bytes that are not UTF-8 are taken for Latin-1.
 
     >>> decode_file_name("caf\\udce9")
     'café'
@@ -59,26 +59,26 @@ def decode_file_name(name: str) -> str:
 def make_format_error(
     path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
 ) -> FormatError:
-    """The complaint about a place in a file: where, what was expected, what is there."""
+    """Make the error about a place in a file: where, what was expected, what is there."""
     where = f"{path}" if line is None else f"{path}, line {line}"
     return FormatError(f"{where}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
 
 
 def abbreviate(value: object, most: int = 60) -> str:
-    """What was found, on one line and never a screenful."""
+    """Shorten a value to one line of limited length, to quote it in a message."""
     text = value if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def list_names(names: Iterable[object]) -> str:
-    """Some names for a sentence, however many and long a damaged file has them."""
+    """Join some names for a message, however many and long a damaged file has them."""
     return format_names([abbreviate(str(name), most=40) for name in names])
 
 
 @contextlib.contextmanager
 def translate_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """One sentence instead of whatever a library raises about a broken file.
+    """Raise one clear FormatError for whatever a library raises about a broken file.
 
     The libraries that read binary formats do not say which exceptions a damaged file causes,
     and it can be any: IndexError, struct.error, MemoryError… Their warnings are about the
@@ -105,7 +105,7 @@ def _is_our_own(error: Exception) -> bool:
 
 
 def mask_missing(points: Array, missing: str | float, space: str | None = None) -> Array:
-    """NaN where the reader was told that coordinates mean "missing".
+    """Replace coordinates that mean "missing" by NaN.
 
     ``missing`` is that of ``ReadOptions``: nothing more than the format marks, any negative
     coordinate, or a number that stands in all the coordinates of a missing landmark, in the

@@ -89,7 +89,7 @@ def make_document(
 
 
 def require_3d(path: Path, shapes: Shapes, what: str) -> None:
-    """A FormatError that says why a format, of which ``what`` is true, cannot hold these shapes."""
+    """Require shapes in space; the error says ``what`` is true of the format."""
     if shapes.n_dims != 3:
         raise FormatError(
             f"{path} cannot be written: {what}, and these are {shapes.n_dims}-D. "
@@ -98,7 +98,7 @@ def require_3d(path: Path, shapes: Shapes, what: str) -> None:
 
 
 def make_default_name(path: Path, position: int, total: int) -> str:
-    """What an unnamed specimen is called: after its file, numbered where it has company."""
+    """Name an unnamed specimen after its file, with a number where the file holds several."""
     return path.stem if total == 1 else f"{path.stem}_{position + 1}"
 
 

@@ -28,7 +28,7 @@ Labels = tuple[str, ...]
 
 
 def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
-    """The specimens with labels that are equal where landmarks are the same.
+    """Give the specimens labels that are equal where landmarks are the same.
 
     ``match`` is that of ``ReadOptions``. Two landmarks with one label in a specimen are refused.
     """
@@ -44,7 +44,7 @@ def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
 
 
 def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
-    """What the landmarks of matched specimens are called, in the order of their files."""
+    """List the labels of the landmarks of matched specimens, in the order of their files."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     if not present:
         files = dict.fromkeys(str(specimen.path) for specimen in specimens)
@@ -66,7 +66,7 @@ def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
 
 
 def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
-    """All labels in an order that agrees with every sequence; else in that of first sight.
+    """Merge labels in an order that agrees with every sequence, else by first appearance.
 
     A specimen that lacks landmarks lists fewer labels, so the order of the whole set is in
     none of them alone: it is a topological order of "stands before", the labels seen first
@@ -95,7 +95,7 @@ def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
 
 
 def _find_label_sequences(specimens: Sequence[Sourced]) -> dict[Labels, Sourced]:
-    """Every sequence of labels once, with the first specimen that has it."""
+    """Find the distinct sequences of labels, each with the first specimen that has it."""
     holders: dict[Labels, Sourced] = {}
     for specimen in specimens:
         if specimen.labels:
@@ -104,7 +104,7 @@ def _find_label_sequences(specimens: Sequence[Sourced]) -> dict[Labels, Sourced]
 
 
 def _replace_labels(specimens: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
-    """The specimens with other labels, where there are some for theirs."""
+    """Replace the labels of the specimens that have a replacement."""
     return [
         replace(specimen, labels=by[specimen.labels]) if specimen.labels in by else specimen
         for specimen in specimens
@@ -112,7 +112,7 @@ def _replace_labels(specimens: Sequence[Sourced], by: dict[Labels, Labels]) -> l
 
 
 def _match_by_position(specimens: Sequence[Sourced]) -> list[Sourced]:
-    """All specimens with the labels that most of them have, whatever their own are."""
+    """Give all specimens the labels that most of them have, whatever theirs are."""
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if not times:
         return list(specimens)
@@ -172,7 +172,7 @@ def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
 def _unify_number_padding(
     specimens: list[Sourced], lists: Mapping[Labels, object]
 ) -> list[Sourced]:
-    """The specimens with one spelling of every number: that of the first file, LM1 or LM01."""
+    """Spell every number as the first file does, LM1 or LM01."""
     spelled: dict[str, str] = {}
 
     def find_spelling(label: str) -> str:
@@ -209,7 +209,7 @@ def _strip_file_prefix(specimens: list[Sourced]) -> list[Sourced]:
 
 
 def _find_common_prefix(labels: Labels) -> str:
-    """What all labels begin with, up to a blank, a dash or the like."""
+    """Find the prefix common to all labels, up to a blank, a dash or the like."""
     first, last = min(labels), max(labels)  # what these two share, all do
     pairs = enumerate(zip(first, last, strict=False))
     shared = next((k for k, (a, b) in pairs if a != b), len(first))
@@ -218,7 +218,7 @@ def _find_common_prefix(labels: Labels) -> str:
 
 
 def split_numbered_labels(labels: Sequence[str]) -> tuple[str, Labels] | None:
-    """What all labels have before their number, and their numbers; None if they have no such.
+    """Split labels into a common prefix and numbers; None if they have no such form.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def split_numbered_labels(labels: Sequence[str]) -> tuple[str, Labels] | None:
 
 
 def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
-    """The labels that most specimens have, for those that call the same places otherwise."""
+    """Use the labels of the majority for specimens that name the same places differently."""
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if len(times) < 2:
         return specimens
@@ -294,7 +294,7 @@ def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
 
 
 def _has_duplicate_labels(labels: Labels, usual: Labels) -> bool:
-    """Whether labels are the usual ones but for some that stand at another place, too."""
+    """Return whether labels are the usual ones except for some that occur twice."""
     if len(labels) != len(usual) or len(set(usual)) < len(usual):
         return False
     times = Counter(labels)
@@ -302,7 +302,7 @@ def _has_duplicate_labels(labels: Labels, usual: Labels) -> bool:
 
 
 def _find_different_labels(labels: Labels, usual: Labels) -> list[tuple[str, str]]:
-    """The words at places where others have another word, if these are known nowhere else."""
+    """Find words at places where others have another word, if these occur nowhere else."""
     words = [(a, b) for a, b in zip(labels, usual, strict=True) if a != b]
     reused = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(labels)
     return [] if reused else words
@@ -330,7 +330,7 @@ def _warn_of_different_labels(
 
 
 def _is_respelling(labels: Labels, usual: Labels) -> bool:
-    """Whether two sequences of labels can only be two spellings of the same landmarks.
+    """Return whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
     those that are different are spelled alike. A number is never another number, unless one
@@ -347,7 +347,7 @@ def _is_respelling(labels: Labels, usual: Labels) -> bool:
 
 
 def _find_count_base(labels: Labels) -> int | None:
-    """0 or 1 where labels count all landmarks from there, after a common prefix."""
+    """Return 0 or 1 where labels count all landmarks from there, after a common prefix."""
     numbered = split_numbered_labels(labels)
     numbers = [] if numbered is None else [int(number) for number in numbered[1]]
     bases = (base for base in (0, 1) if numbers == list(range(base, base + len(labels))))
@@ -355,7 +355,7 @@ def _find_count_base(labels: Labels) -> int | None:
 
 
 def _is_similar_word(a: str, b: str) -> bool:
-    """Whether words are the same but for capitals, blanks, dashes, and a letter or two."""
+    """Return whether words are the same but for capitals, blanks, dashes, and a letter or two."""
     if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
         return False
     first, second = (re.sub(r"[\W_]+", "", word.casefold()) for word in (a, b))

@@ -97,7 +97,7 @@ def count_words(text: str) -> int:
 
 
 def decompress(packed: bytes, max_bytes: int) -> bytes:
-    """At most so many bytes of what gzip, bzip2 or xz packed; of other data, as they are."""
+    """Decompress at most so many bytes of gzip, bzip2 or xz data; return other data as they are."""
     if packed.startswith(GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(max_bytes)
     if packed.startswith(_BZIP2):
@@ -108,7 +108,7 @@ def decompress(packed: bytes, max_bytes: int) -> bytes:
 
 
 def decompress_head(head: bytes) -> bytes:
-    """The first bytes of what is packed, as far as the first bytes of a file tell."""
+    """Decompress the beginning of packed data, as far as the first bytes of a file allow."""
     with contextlib.suppress(zlib.error, OSError, EOFError, lzma.LZMAError):
         if head.startswith(GZIP):
             return zlib.decompressobj(wbits=31).decompress(head, len(head))

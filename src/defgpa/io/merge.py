@@ -32,7 +32,7 @@ _MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
 
 
 def merge_documents(read: Read, options: ReadOptions) -> Shapes:
-    """All specimens of all documents as one set of shapes."""
+    """Merge the specimens of all documents into one set of shapes."""
     read = sort_documents(rename_specimens(options.names, read))
     system = _choose_space(read, options.space)
     set_metadata = _merge_set_metadata(read, system)
@@ -67,7 +67,7 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
 
 
 def _choose_space(read: Read, wanted: str | None) -> str | None:
-    """The space asked for, else that of the first file that states one."""
+    """Choose the space asked for, else that of the first file that states one."""
     spaces = [(path, document.metadata.get("space")) for path, document in read]
     if wanted is not None:
         for path, space in spaces:
@@ -81,7 +81,7 @@ def _choose_space(read: Read, wanted: str | None) -> str | None:
 
 
 def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
-    """All specimens in one space, with their files."""
+    """Collect all specimens in one space, with their files."""
     return [
         Sourced(
             decode_file_name(specimen.name),
@@ -104,7 +104,7 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
 def _drop_incomplete(
     read: Read, specimens: list[Sourced], options: ReadOptions
 ) -> tuple[list[Sourced], dict[str, Any]]:
-    """The specimens with as many landmarks as most, and a note on the others.
+    """Keep the specimens with as many landmarks as most, and note the others.
 
     Only labels allow for fewer. The others are refused, or dropped where that is asked for.
     """
@@ -143,7 +143,7 @@ def _require_one_set(present: Sequence[Sourced]) -> None:
 def _explain_unequal_counts(
     read: Read, first: Sourced, odd: Sequence[Sourced], usual: int
 ) -> FormatError:
-    """All the specimens that have another number of landmarks than most, in one message."""
+    """Name all specimens with another number of landmarks than most, in one message."""
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
     several = len(odd) > 2 and all(specimen.path == first.path for specimen in odd)
     names = [_abbreviate_name(specimen) if several else str(specimen) for specimen in odd]
@@ -170,7 +170,7 @@ def _abbreviate_name(specimen: Sourced) -> str:
 def _stack_points(
     specimens: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None
 ) -> Array:
-    """(n, m, d) points; a landmark whose label a specimen does not have is NaN."""
+    """Stack points (n, m, d); a landmark whose label a specimen lacks is NaN."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     d = present[0].points.shape[1]
     for specimen in present:
@@ -199,7 +199,7 @@ def _stack_points(
 def _number_points(
     specimens: Sequence[Sourced], landmarks: Sequence[str]
 ) -> Iterator[slice | list[int]]:
-    """The landmarks that the points of each specimen are, by label if all have labels."""
+    """Number the points of each specimen by landmark, by label if all have labels."""
     by_label = all(specimen.labels for specimen in specimens if len(specimen.points))
     number = {label: j for j, label in enumerate(landmarks)}
     order = tuple(landmarks)
@@ -247,7 +247,7 @@ def _stack_weights(
 def _require_whole_landmarks(
     specimens: Sequence[Sourced], landmarks: Sequence[str], points: Array
 ) -> None:
-    """A landmark has all its coordinates or none, and none of them is infinite."""
+    """Require that a landmark has all coordinates or none, none of them infinite."""
     unknown = np.isnan(points)
     half = unknown.any(axis=2) & ~unknown.all(axis=2)
     for wrong, problem, remedy in (
@@ -281,7 +281,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
 
 
 def _assign_groups(specimens: list[Sourced], column: str | None) -> list[Sourced]:
-    """The specimens with the group that a column of their table says."""
+    """Assign to each specimen the group that a column of its table states."""
     if column is None:
         return specimens
     heads = dict.fromkeys(
@@ -317,7 +317,7 @@ def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
 
 
 def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
-    """The triangles of the first file that has some; other ones in other files are reported."""
+    """Choose the triangles of the first file that has some; report other ones in other files."""
     faces_by_file = [
         (specimen.path, _renumber_faces(specimen, landmarks))
         for specimen in specimens
@@ -343,7 +343,7 @@ def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
 
 
 def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
-    """What files say about the whole set, where those that say it agree."""
+    """Merge what files state about the whole set, where those that state it agree."""
     values_by_key: dict[str, list[Any]] = {}
     for _, document in read:
         for key, value in document.metadata.items():
@@ -357,7 +357,7 @@ def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
 
 
 def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
-    """One value a shape for whatever any specimen says, None where one does not, and its file."""
+    """Collect one value per shape for each key, None where a shape has none, and its file."""
     keys = {key for specimen in specimens for key in specimen.metadata} & PER_SHAPE_METADATA
     values_by_key = {
         key: tuple(specimen.metadata.get(key) for specimen in specimens) for key in sorted(keys)

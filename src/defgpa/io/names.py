@@ -22,7 +22,7 @@ Read = Sequence[tuple[Path, Document]]  # files and what they hold
 
 
 def rename_specimens(choice: str, read: Read) -> list[tuple[Path, Document]]:
-    """The documents with specimens called as ``ReadOptions.names`` says."""
+    """Rename the specimens of documents as ``ReadOptions.names`` says."""
     if choice == "image" and not any(any(_list_image_names(document)) for _, document in read):
         raise FormatError(f"{read[0][0]} names no images to call specimens after.")
     return [(path, _rename_document(path, document, choice)) for path, document in read]
@@ -42,7 +42,7 @@ def sort_documents(read: Read) -> list[tuple[Path, Document]]:
 
 
 def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts numbers in names by their value, whatever their length."""
+    """Make a key that sorts numbers in names by their value, whatever their length."""
     parts = re.split(r"([0-9]+)", text.casefold())
     return tuple(
         (0, len(piece.lstrip("0")), piece.lstrip("0")) if piece.isdecimal() else (1, 0, piece)
@@ -71,7 +71,7 @@ def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
 
 
 def _rename_document(path: Path, document: Document, choice: str) -> Document:
-    """One document, its specimens called after their identifiers, their images or the file.
+    """Rename the specimens of one document after identifiers, images or the file.
 
     An identifier that gives way stays among the variables.
     """
@@ -98,13 +98,13 @@ def _keep_identifier(specimen: Specimen, name: str) -> Mapping[str, Any]:
 
 
 def _list_image_names(document: Document) -> list[str]:
-    """The names of the images without folder and suffix, "" for a specimen that has none."""
+    """List the names of the images without folder and suffix, "" for a specimen that has none."""
     images = (str(specimen.metadata.get("images") or "") for specimen in document.specimens)
     return [PureWindowsPath(image).stem for image in images]
 
 
 def _has_better_image_names(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:
-    """Whether identifiers only count or repeat, and every specimen has an image of its own.
+    """Return whether identifiers only count or repeat while each specimen has its image.
 
     tpsDig counts from 0 in every file, and files are appended to each other.
     """
@@ -115,7 +115,7 @@ def _has_better_image_names(specimens: Sequence[Specimen], images: Sequence[str]
 
 
 def _is_enumeration(names: Sequence[str]) -> bool:
-    """Whether names are 0, 1, 2, … or 1, 2, 3, …, some perhaps deleted, or with zeros before."""
+    """Return whether names are 0, 1, 2, … or 1, 2, 3, …, with gaps or leading zeros allowed."""
     if not all(is_whole(name) and len(name) <= 9 for name in names):
         return False
     numbers = [int(name) for name in names]

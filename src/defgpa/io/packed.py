@@ -26,7 +26,7 @@ _PACKED = "what it packs"
 
 
 def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
-    """The formats of packed files of these formats."""
+    """Make the formats of packed files of these formats."""
 
     def holds_one(head: bytes) -> bool:
         inside = decompress_head(head) if head.startswith(GZIP) else b""
@@ -43,7 +43,7 @@ def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
 
 
 def read_gz(path: Path, options: ReadOptions) -> Document:
-    """The document of the one file that is packed."""
+    """Read the document of the one file that is packed."""
     with TemporaryDirectory() as folder:
         inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
         with translate_errors(path, "gzip file"), gzip.open(path) as packed:
@@ -52,7 +52,7 @@ def read_gz(path: Path, options: ReadOptions) -> Document:
 
 
 def read_zip(path: Path, options: ReadOptions) -> Document:
-    """All specimens of the files of an archive, in the natural order of their names."""
+    """Read all specimens of the files of an archive, in the natural order of their names."""
     with TemporaryDirectory() as folder:
         with translate_errors(path, "zip archive"), zipfile.ZipFile(path) as archive:
             unpack_zip(path, archive, Path(folder))
@@ -78,7 +78,7 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
-    """The document of unpacked files; they may take what the packed file may."""
+    """Read unpacked files within the limits of the packed file."""
     from defgpa.io.discover import find_files
     from defgpa.io.read import read_all
 
@@ -95,7 +95,7 @@ def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
 
 
 def _join_documents(documents: Sequence[Document]) -> Document:
-    """One document, with what the first says about all, in its anatomical space."""
+    """Join documents into one, with the set's metadata and anatomical space of the first."""
     first = documents[0]
     space = first.metadata.get("space")
     specimens = (

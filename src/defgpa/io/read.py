@@ -146,7 +146,7 @@ def read_shapes(
 
 
 def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
-    """What the files hold; what is to be said about many of them is said once.
+    """Read the files; what concerns many of them is reported once.
 
     The set remembers its format, to be written in the same one. A reader that knows more kinds of
     a format than one (tables) says itself which it was.

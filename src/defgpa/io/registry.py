@@ -46,7 +46,7 @@ FORMATS: tuple[Format, ...] = (*_PLAIN, *make_packed_formats(_PLAIN))
 
 
 def find_format(name: str) -> Format:
-    """The format of this name, or a FormatError that lists the names there are."""
+    """Find the format of a name, or raise a FormatError that lists the names."""
     for format_ in FORMATS:
         if format_.name == name.lower():
             return format_
@@ -55,7 +55,7 @@ def find_format(name: str) -> Format:
 
 
 def find_formats_by_suffix(path: Path) -> list[Format]:
-    """The formats whose suffix a file has; with ``.mrk.json``, before those with ``.json``."""
+    """Find the formats of a file's suffix, those of ``.mrk.json`` before those of ``.json``."""
     name = path.name.lower()
     fitting = [
         (len(suffix), format_)
@@ -67,6 +67,6 @@ def find_formats_by_suffix(path: Path) -> list[Format]:
 
 
 def list_suffixes() -> str:
-    """All suffixes once, for a sentence."""
+    """List all suffixes once, for a sentence."""
     plain = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
     return f"{', '.join(plain)}, all of them also packed (.gz, .zip)"

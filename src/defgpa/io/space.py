@@ -10,7 +10,7 @@ _OTHER = np.array([-1.0, -1.0, 1.0])
 
 
 def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
-    """Points (…, d) stated in ``own`` as ``wanted`` has them; as they are where one is unknown.
+    """Convert points (…, d) between spaces; return them as they are where one is unknown.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
 
 
 def find_missing_codes(code: float, dim: int, space: str | None) -> Array:
-    """(k, d) where a file puts landmarks whose coordinates are all to be ``code``.
+    """Return the points (k, d) that mean missing when all coordinates are ``code`` in the file.
 
     A program that shows RAS and stores LPS writes (1000, 1000, -1000) for -1000.
     """

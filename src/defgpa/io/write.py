@@ -33,7 +33,7 @@ _WORDS = {  # metadata that users miss, as a sentence calls them
 def write_shapes(
     shapes: Shapes, path: str | os.PathLike[str], *, format: str | None = None
 ) -> None:
-    """Shapes into a file, or into a folder of files where a format holds one shape a file.
+    """Write shapes into a file, or into a folder where a format holds one shape per file.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def write_shapes(
 def find_unsupported_metadata(
     shapes: Shapes, path: str | os.PathLike[str], *, format: str | None = None
 ) -> tuple[str, ...]:
-    """What else is known about the shapes and `write_shapes` would leave out, in words.
+    """Find the metadata that `write_shapes` would leave out, in words.
 
     Parameters are those of `write_shapes`. Landmark labels and names that a format cannot hold
     are pointed out while they are written.
@@ -130,7 +130,7 @@ def _choose_format(target: Path, name: str | None) -> Format:
 
 
 def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
-    """One file of all shapes, or of a single one, or a file for each in a folder."""
+    """Write one file of all shapes, or of a single one, or a file for each in a folder."""
     assert chosen.write is not None  # _format_for gives no other
     folder = target.is_dir()
     if folder and not chosen.one_shape_per_file:
@@ -152,7 +152,7 @@ def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
 
 
 def _make_file_names(names: Sequence[str]) -> list[str]:
-    """Names that every file system takes and tells apart, capitals aside."""
+    """Make file names that every file system accepts and distinguishes without case."""
     safe, taken = [], set[str]()
     for name in names:
         # 120 characters, of 255 bytes that file systems give to a name and its suffix

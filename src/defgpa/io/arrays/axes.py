@@ -64,7 +64,7 @@ def choose_variable(
 
 
 def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
-    """(n, m, d) float64 from a 3-D array in any layout, or from a 2-D array, one shape.
+    """Arrange a 3-D array in any layout, or a 2-D array of one shape, as (n, m, d) float64.
 
     ``preferred`` is the layout the format documents, taken when several are possible.
     """
@@ -83,7 +83,7 @@ def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str |
 
 
 def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
-    """(m, d) float64 from one shape's matrix, d × m if the layout or only the size says so."""
+    """Arrange one shape's matrix as (m, d); it is d × m if the layout or only the size says so."""
     numbers = to_real_numbers(path, array)
     if numbers.ndim != 2:
         raise FormatError(
@@ -96,7 +96,7 @@ def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
 
 
 def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
-    """The array as float64, if it holds real numbers."""
+    """Convert an array to float64, if it holds real numbers."""
     if array.dtype.kind not in "fiub":
         kind = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
         raise FormatError(f"{path}: expected an array of real numbers; found {kind}.")
@@ -105,7 +105,7 @@ def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
 
 
 def parse_triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
-    """(k, 3) landmark numbers from 0, if that is what the faces are."""
+    """Parse (k, 3) landmark numbers from 0, if that is what the faces are."""
     numbers = to_real_numbers(path, faces)
     if numbers.size == 0:
         return np.empty((0, 3), dtype=np.intp)
@@ -129,7 +129,7 @@ def parse_links(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
 
 
 def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
-    """The order of the axes of an array with three of them, by their lengths."""
+    """Infer the order of the axes of an array with three of them, by their lengths."""
     possible = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]
     if preferred in possible:
         if preferred == "nmd" and "mdn" in possible and size[0] > 3:

@@ -41,7 +41,7 @@ def read_c3d(path: Path, options: ReadOptions) -> Document:
 
 
 def _find_byte_order(data: bytes) -> str:
-    """``<`` or ``>``, by the processor that the parameters state."""
+    """Find the byte order, ``<`` or ``>``, by the processor that the parameters state."""
     start = _BLOCK * (data[0] - 1) if data else 0
     if len(data) < _BLOCK or data[1] != _SIGN or start + 4 > len(data) or start < _BLOCK:
         raise ValueError("it has no parameters")
@@ -52,7 +52,7 @@ def _find_byte_order(data: bytes) -> str:
 
 
 def _parse_frames(data: bytes, order: str) -> Array:
-    """(frames, markers, 3) points, NaN where the residual is negative."""
+    """Parse (frames, markers, 3) points, NaN where the residual is negative."""
     words = np.frombuffer(data, order + "u2", _BLOCK // 2)
     m, n_analog, first, last, start = (int(words[k]) for k in (1, 2, 3, 4, 8))
     scale = float(np.frombuffer(data, order + "f4", 1, 12)[0])
@@ -73,7 +73,7 @@ def _parse_frames(data: bytes, order: str) -> Array:
 
 
 def _parse_labels(data: bytes, order: str) -> list[str]:
-    """The names of the markers: the parameters LABELS, LABELS2, … of the group POINT."""
+    """Parse the names of the markers: the parameters LABELS, LABELS2, … of the group POINT."""
     groups: dict[int, str] = {}
     labels: list[str] = []
     for number, name, content in _split_parameters(data, order):
@@ -85,7 +85,7 @@ def _parse_labels(data: bytes, order: str) -> list[str]:
 
 
 def _split_parameters(data: bytes, order: str) -> Iterator[tuple[int, str, bytes]]:
-    """The number of its group, the name and the content of every parameter, group by group."""
+    """Yield the group's number, the name and the content of every parameter."""
     at = _BLOCK * (data[0] - 1) + 4
     while at + 4 < len(data) and data[at]:
         length = abs(int(np.int8(data[at] - 256 if data[at] > 127 else data[at])))
@@ -100,7 +100,7 @@ def _split_parameters(data: bytes, order: str) -> Iterator[tuple[int, str, bytes
 
 
 def _parse_texts(content: bytes) -> list[str]:
-    """The rows of a parameter of letters: type, sizes, then the letters."""
+    """Parse the rows of a parameter of letters: type, sizes, then the letters."""
     if len(content) < 4 or content[0] != 0xFF or content[1] != 2:
         return []
     width, count = content[2], content[3]

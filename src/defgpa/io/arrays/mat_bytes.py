@@ -52,7 +52,7 @@ class Sparse:
     def of(
         cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
     ) -> Sparse:
-        """From MATLAB's form: where in ``rows`` and ``values`` each column starts."""
+        """Build from MATLAB's form: where in ``rows`` and ``values`` each column starts."""
         edges = starts.astype(np.intp)
         lengths = edges[1:] - edges[:-1]
         stored = int(lengths.sum())
@@ -69,7 +69,7 @@ class Sparse:
         return cls((size[0], size[1]), rows[:stored].astype(np.intp), columns, values[:stored])
 
     def diagonal(self) -> NDArray[Any] | None:
-        """The entries of a row, a column, or a diagonal with nothing beside it; else None."""
+        """Return the entries of a row, a column or a diagonal matrix; else None."""
         place = np.maximum(self.rows, self.columns)
         beside = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
         if beside and 1 not in self.size:
@@ -80,12 +80,12 @@ class Sparse:
 
 
 def is_mat5(head: bytes) -> bool:
-    """Whether a file has the header of version 5 (version 7.3 has nearly the same)."""
+    """Return whether a file has the header of version 5 (version 7.3 has nearly the same)."""
     return len(head) >= _HEADER and head[124:128] in (b"\0\1IM", b"\1\0MI")
 
 
 def parse_mat5(data: bytes, budget: Budget) -> dict[str, Value]:
-    """The variables by name, unwrapped; a ValueError if the file is damaged."""
+    """Parse the variables by name, unwrapped; a ValueError if the file is damaged."""
     reader = _Reader("<" if data[126:128] == b"IM" else ">", budget)
     variables = {}
     for kind, content in reader.split_elements(memoryview(data)[_HEADER:]):
@@ -98,7 +98,7 @@ def parse_mat5(data: bytes, budget: Budget) -> dict[str, Value]:
 
 
 def parse_mat4(data: bytes) -> dict[str, Value]:
-    """The matrices of version 4: five numbers, a name, and the entries, again and again."""
+    """Parse the matrices of version 4: five numbers, a name, and the entries, again and again."""
     variables, at = {}, 0
     while at < len(data):
         order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
@@ -124,7 +124,7 @@ class _Reader:
         self._order, self._budget = order, budget
 
     def split_elements(self, data: memoryview) -> Iterator[Element]:
-        """The elements that stand one after another in these bytes."""
+        """Split bytes into the elements that stand one after another in them."""
         at = 0
         while len(data) - at >= 8:
             first, size = (int(word) for word in np.frombuffer(data, self._order + "u4", 2, at))
@@ -137,7 +137,7 @@ class _Reader:
             at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
 
     def unpack(self, packed: memoryview) -> Element:
-        """The element that was packed, if as much as it announces may be read."""
+        """Unpack a compressed element, if as much as it announces may be read."""
         tag = zlib.decompressobj().decompress(packed, 8)
         size = 8 + int(np.frombuffer(tag, self._order + "u4", 1, 4)[0])
         self._budget.spend(size, "what it packs")
@@ -145,7 +145,7 @@ class _Reader:
         return next(self.split_elements(memoryview(data)), (0, packed))
 
     def parse_matrix(self, data: memoryview, levels: int) -> tuple[str, Value]:
-        """The name and value of one array of any class."""
+        """Parse the name and value of one array of any class."""
         self._budget.spend(OVERHEAD, "the arrays it holds")
         if not len(data):
             return "", np.empty((0, 0))

@@ -52,7 +52,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def read_mat(path: Path, options: ReadOptions) -> Document:
-    """The shapes of a ``.mat`` file in any of the recognised layouts."""
+    """Read the shapes of a ``.mat`` file in any of the recognised layouts."""
     variables = read_mat_variables(path)
     if options.variable is not None:
         points = variables[choose_variable(path, variables, (), (), options.variable)]
@@ -83,7 +83,7 @@ def write_mat(path: Path, shapes: Shapes) -> None:
 
 
 def read_mat_variables(path: Path) -> dict[str, Value]:
-    """The variables of a ``.mat`` file by name, unwrapped."""
+    """Read the variables of a ``.mat`` file by name, unwrapped."""
     head = read_head(path)
     if head.startswith(b"# Created by Octave"):
         raise FormatError(f"{path} is in Octave's text format. Save it with -v7 instead.")
@@ -102,7 +102,7 @@ def read_mat_variables(path: Path) -> dict[str, Value]:
 def _read_image_correspondences(
     path: Path, correspondences: Mapping[str, Value], options: ReadOptions
 ) -> Document:
-    """``ptsImg``: rows 1 and 2 of each matrix are x and y; ``imNames``: the images."""
+    """Read ``ptsImg`` (rows 1 and 2 of each matrix are x and y) and ``imNames``, the images."""
     cell = correspondences["ptsImg"]
     if not _is_cell_of_matrices(cell) or any(len(matrix) < 2 for matrix in cell):
         raise FormatError(f"{path}: Corresp.ptsImg must be a cell of matrices with 2 rows or more.")
@@ -114,7 +114,7 @@ def _read_image_correspondences(
 
 
 def _find_points(path: Path, variables: Mapping[str, Value]) -> Value:
-    """``points``, or the only variable that can be a set of shapes."""
+    """Find ``points``, or the only variable that can be a set of shapes."""
     if "points" in variables:
         return variables["points"]
     able = [name for name, value in variables.items() if _can_be_shapes(value)]
@@ -158,7 +158,7 @@ def _build_document(path: Path, given: Mapping[str, Value], options: ReadOptions
 
 
 def _split_matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
-    """One (m, d) array a shape."""
+    """Split points into one (m, d) array per shape."""
     points = given["points"]
     if isinstance(points, np.ndarray):
         return list(arrange_stack(path, points, layout, preferred=None))
@@ -170,7 +170,7 @@ def _split_matrices(path: Path, given: Mapping[str, Value], layout: str) -> list
 
 
 def _parse_visibility(path: Path, value: Value, counts: Sequence[int]) -> list[Mask]:
-    """One mask a shape, from a cell of vectors or diagonals, or from one row a shape."""
+    """Parse one mask a shape, from a cell of vectors or diagonals, or from one row a shape."""
     if isinstance(value, np.ndarray) and value.ndim == 2:
         value = list(value if len(value) == len(counts) else value.T)
     if not isinstance(value, list) or len(value) != len(counts):
@@ -179,7 +179,7 @@ def _parse_visibility(path: Path, value: Value, counts: Sequence[int]) -> list[M
 
 
 def _parse_mask(path: Path, entry: Value, m: int) -> Mask:
-    """A visibility vector, also where it stands on the diagonal of a matrix."""
+    """Parse a visibility vector, also where it stands on the diagonal of a matrix."""
     if isinstance(entry, Sparse) and max(entry.size) == m:
         entry = entry.diagonal()
     elif isinstance(entry, np.ndarray) and entry.shape == (m, m) and m > 1:
@@ -228,7 +228,7 @@ def _read_hdf_variables(path: Path) -> dict[str, Value]:
 
 
 def _list_members(group: Any) -> list[str]:
-    """The members stored in the file itself; links that lead elsewhere are not followed."""
+    """List the members stored in the file itself; links that lead elsewhere are not followed."""
     import h5py
 
     return [
@@ -283,7 +283,7 @@ class _HdfReader:
 
 
 def is_hdf5(head: bytes) -> bool:
-    """Whether the signature of HDF5 stands where it may: at 0, 512, 1024 …"""
+    """Return whether the signature of HDF5 stands where it may: at 0, 512, 1024 …"""
     return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
 
 

@@ -46,7 +46,7 @@ _MAX_HEADER = 2**16  # bytes: as much as version 1 of the format can have
 
 
 def read_npz(path: Path, options: ReadOptions) -> Document:
-    """The shapes of an ``.npz`` archive."""
+    """Read the shapes of an ``.npz`` archive."""
     arrays = _read_members(path, options.variable)
     stack = arrange_stack(path, arrays["points"], options.layout, preferred="nmd")
     stack = mask_missing(stack, options.missing)
@@ -70,7 +70,7 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
 def _find_weights(
     path: Path, arrays: Arrays, size: tuple[int, int], options: ReadOptions
 ) -> list[Array] | None:
-    """The landmark weights (n, m) of an archive, if they are asked for."""
+    """Find the landmark weights (n, m) of an archive, if they are asked for."""
     if options.weights is None or "weights" not in arrays:
         return None
     weights = to_real_numbers(path, arrays["weights"])
@@ -80,7 +80,7 @@ def _find_weights(
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
-    """The shapes of a bare array."""
+    """Read the shapes of a bare array."""
     with translate_errors(path, "NumPy array"):
         array = _read_array(
             path, "the array", lambda: path.open("rb"), path.stat().st_size, Budget(path)
@@ -92,7 +92,7 @@ def read_npy(path: Path, options: ReadOptions) -> Document:
 
 
 def write_npz(path: Path, shapes: Shapes) -> None:
-    """All of a set: points, names, landmarks, faces, and metadata that are text or numbers."""
+    """Write a set: points, names, landmarks, faces, and metadata that are text or numbers."""
     arrays: dict[str, Any] = {
         "points": shapes.points,
         "names": np.array(shapes.names),
@@ -119,7 +119,7 @@ def write_npz(path: Path, shapes: Shapes) -> None:
 
 
 def _read_members(path: Path, variable: str | None) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive that this format knows; others may be anything."""
+    """Read the arrays of an archive that this format knows; others may be anything."""
     with translate_errors(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
         members = list_archive(archive)
         if variable is not None:
@@ -151,7 +151,7 @@ def _read_members(path: Path, variable: str | None) -> dict[str, NDArray[Any]]:
 def _may_be_column(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, points: tuple[int, ...]
 ) -> bool:
-    """Whether a member is a plain list, as long as one of the axes of the points."""
+    """Return whether a member is a plain list, as long as one of the axes of the points."""
     if not member.filename.endswith(".npy"):
         return False
     try:
@@ -163,14 +163,14 @@ def _may_be_column(
 
 
 def list_archive(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members of an archive by the names of their arrays."""
+    """List the members of an archive by the names of their arrays."""
     return {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
 
 
 def read_archive(
     path: Path, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], budget: Budget
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of these members, within a budget."""
+    """Read the arrays of these members, within a budget."""
     return {
         key: _read_array(path, repr(key), partial(archive.open, info), info.file_size, budget)
         for key, info in members.items()
@@ -180,7 +180,7 @@ def read_archive(
 def _read_array(
     path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int, budget: Budget
 ) -> NDArray[Any]:
-    """One array, checked before it is read: a header can promise more than memory holds."""
+    """Read one array, checked before it is read: a header can promise more than memory holds."""
     with opened() as file:
         size, _, dtype = _read_header(file)
         promised = file.tell() + math.prod(size) * dtype.itemsize
@@ -213,7 +213,7 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
 
 
 def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str, ...] | None:
-    """The names under a key, one for each of ``count``."""
+    """Parse the names under a key, one for each of ``count``."""
     if key not in arrays:
         return None
     values = arrays[key]

@@ -41,7 +41,7 @@ Numbers = NDArray[Any]
 
 
 def read_r(path: Path, options: ReadOptions) -> Document:
-    """The shapes of an R file."""
+    """Read the shapes of an R file."""
     variables = dict(_flatten(_read_content(path), path.stem, 4))  # lists in lists
     value = _find_shapes(path, variables, options.variable)
     if isinstance(value, list):
@@ -91,7 +91,7 @@ def _format_entry(entry: Any) -> str:
 
 
 def _find_links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
-    """The pairs of landmarks that are joined, where ``links`` numbers them."""
+    """Find the pairs of landmarks that are joined, where ``links`` numbers them."""
     links = variables.get("links")
     return parse_links(_to_array(links), 1, m) if _has_axes(links, 2) else {}
 
@@ -116,7 +116,7 @@ def _read_matrices(
 
 
 def _read_content(path: Path) -> Any:
-    """The values of a file as Python's, within a budget."""
+    """Read the values of a file as Python's, within a budget."""
     how = (
         f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
         "Or write it in R with geomorph's writeland.tps."
@@ -182,7 +182,7 @@ def _has_axes(value: Any, count: int) -> bool:
 
 
 def _find_shapes(path: Path, variables: Mapping[str, Any], wanted: str | None) -> Any:
-    """The variable asked for, else the best: three axes, a list of matrices, a matrix."""
+    """Find the variable asked for, else the best: three axes, a list of matrices, a matrix."""
     kinds: tuple[Callable[[Any], bool], ...] = (
         lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
         lambda value: isinstance(value, list),
@@ -196,7 +196,7 @@ def _find_shapes(path: Path, variables: Mapping[str, Any], wanted: str | None) -
 
 
 def _to_array(value: Any) -> Numbers:
-    """The entries of an array with or without names; R's NA of whole numbers is masked."""
+    """Convert an array with or without names; R's NA of integers is masked."""
     array = getattr(value, "values", value)
     if isinstance(array, np.ma.MaskedArray):
         return np.ma.filled(array.astype(np.float64), np.nan)
@@ -204,7 +204,7 @@ def _to_array(value: Any) -> Numbers:
 
 
 def _get_dimension_names(value: Any, axis: int) -> tuple[str, ...] | None:
-    """The names along an axis, if it has any."""
+    """Return the names along an axis, if it has any."""
     axes: Sequence[Any] = getattr(value, "dims", ())
     if axis >= len(axes) or axes[axis] not in getattr(value, "coords", {}):
         return None

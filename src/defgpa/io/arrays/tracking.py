@@ -68,7 +68,7 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
 
 
 def _find_pandas_table(file: Any) -> Any:
-    """The table of the only group that pandas stored, or None."""
+    """Find the table of the only group that pandas stored, or None."""
     tables = [
         group["table"] for name in file if hasattr(group := file[name], "keys") and "table" in group
     ]
@@ -118,7 +118,7 @@ def _name_frames(table: Any, count: int) -> list[str]:
 
 
 def _read_column_names(path: Path, table: Any) -> list[tuple[str, ...]]:
-    """The columns as pandas stored them: tuples of scorer, (individual,) body part, coordinate.
+    """Read the columns of pandas: tuples of scorer, (individual,) body part, coordinate.
 
     They are pickled; nothing but lists, tuples and strings is taken out of the pickle.
     """
@@ -191,7 +191,7 @@ def _read_sleap(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Spe
 
 
 def _read_nodes(file: Any) -> tuple[str, ...]:
-    """The names of the body parts in the order of the points."""
+    """Read the names of the body parts in the order of the points."""
     text = file["metadata"].attrs.get("json", b"{}") if "metadata" in file else b"{}"
     metadata = json.loads(text.decode() if isinstance(text, bytes) else str(text))
     nodes = [str(node.get("name", "")) for node in metadata.get("nodes", [])]

@@ -57,7 +57,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def _make_format(suffix: str) -> Format:
-    """A format of meshes as one of shapes: the vertices are the landmarks."""
+    """Make a format of shapes from one of meshes: the vertices are the landmarks."""
     looks_like, read, write = _KINDS[suffix]
 
     def read_document(path: Path, options: ReadOptions) -> Document:
@@ -163,7 +163,7 @@ def _find_kind(path: Path, done: str) -> Kind:
 
 
 def read_space(path: Path) -> str | None:
-    """``LPS`` or ``RAS``, where the header of a mesh says so."""
+    """Read ``LPS`` or ``RAS`` from the header of a mesh that states it."""
     head = read_head(path)
     if vtp.looks_like_vtp(head):
         return vtp.read_vtp_space(path)
@@ -182,6 +182,6 @@ def write_space(path: Path, space: str) -> None:
 
 
 def has_texture(path: Path) -> bool:
-    """Whether a mesh has texture coordinates, which ``read_mesh`` steps over."""
+    """Return whether a mesh has texture coordinates, which ``read_mesh`` steps over."""
     pattern = _TEXTURE.get(path.suffix.lower())
     return pattern is not None and pattern.search(read_bytes(path)) is not None

@@ -122,27 +122,27 @@ class Polygons:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[float]]) -> Polygons:
-        """From one sequence of corners per polygon."""
+        """Build from one sequence of corners per polygon."""
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 
     def select(self, wanted: Mask) -> Polygons:
-        """Some of the rows."""
+        """Select some of the rows."""
         return Polygons(self.lengths[wanted], self.corners[np.repeat(wanted, self.lengths)])
 
     def split_into_fans(self) -> Index:
-        """(k, 3): every polygon as triangles around its first corner; lines and points drop."""
+        """Split polygons into triangles (k, 3) around their first corner; drop lines and points."""
         start, step = self._triangles()
         return self._corners(start, start + step + 1, start + step + 2)
 
     def split_into_strips(self) -> Index:
-        """(k, 3): every row as a strip of triangles, each second one turned back."""
+        """Split rows into strips of triangles (k, 3), every second one reversed."""
         start, step = self._triangles()
         at, odd = start + step, step % 2
         return self._corners(at + odd, at + 1 - odd, at + 2)
 
     def _triangles(self) -> tuple[Index, Index]:
-        """Of every triangle, where its row starts and which of the row's triangles it is."""
+        """Return the start of the row of every triangle, and its number within the row."""
         per_row = np.maximum(self.lengths - 2, 0)
         start = np.repeat(np.cumsum(self.lengths) - self.lengths, per_row)
         first = np.repeat(np.cumsum(per_row) - per_row, per_row)
@@ -169,7 +169,7 @@ def build_mesh(
     colours: Colours | None = None,
     scalars: Mapping[str, Any] = MappingProxyType({}),
 ) -> Mesh:
-    """What a file held, with its faces (one array or several) checked against its vertices."""
+    """Build a mesh, with its faces (one array or several) checked against its vertices."""
     m = len(vertices)
     if m == 0:
         raise make_format_error(path, "a mesh with vertices", "none")
@@ -183,7 +183,7 @@ def build_mesh(
 
 
 def as_colours(values: NDArray[Any]) -> Colours:
-    """8-bit colours from those of a file: bytes, 16-bit numbers, or fractions of one."""
+    """Convert the colours of a file (bytes, 16-bit numbers, fractions of one) to 8 bits."""
     if values.dtype.kind == "f":
         return np.round(255 * np.clip(np.nan_to_num(values), 0, 1)).astype(np.uint8)
     if values.dtype.itemsize == 2:
@@ -192,7 +192,7 @@ def as_colours(values: NDArray[Any]) -> Colours:
 
 
 def compute_unit_normals(corners: Array) -> Array:
-    """(k, 3): of triangles (k, 3, 3); zero for those without an area."""
+    """Compute the unit normals (k, 3) of triangles (k, 3, 3); zero for those without an area."""
     with np.errstate(all="ignore"):
         across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         length = np.linalg.norm(across, axis=1, keepdims=True)
@@ -219,14 +219,14 @@ class Cursor:
         return len(self.data) - self.at
 
     def read_line(self) -> str | None:
-        """The next line that is not blank, without its end; None at the end of the file."""
+        """Read the next line that is not blank, without its end; None at the end of the file."""
         while self.n_left:
             if text := self.read_any_line():
                 return text
         return None
 
     def read_any_line(self) -> str:
-        """The next line, be it blank."""
+        """Read the next line, even a blank one."""
         end = self.data.find(b"\n", self.at)
         end = len(self.data) if end < 0 else end
         text = self.data[self.at : end].decode("latin-1").strip()
@@ -234,7 +234,7 @@ class Cursor:
         return text
 
     def read_lines(self, count: int, what: str) -> list[tuple[int, str]]:
-        """The next ``count`` lines that are not blank, with their numbers."""
+        """Read the next ``count`` lines that are not blank, with their numbers."""
         number, lines = self.line_number, list[tuple[int, str]]()
         while len(lines) < count:
             if not self.n_left:
@@ -245,14 +245,14 @@ class Cursor:
         return lines
 
     def peek(self) -> str:
-        """The next line that is not blank, without going there; "" at the end of the file."""
+        """Return the next line that is not blank without advancing; "" at the end of the file."""
         before = self.at
         text = self.read_line()
         self.at = before
         return text or ""
 
     def read_records(self, count: int, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-        """The next ``count`` binary records, if the file holds as many."""
+        """Read the next ``count`` binary records, if the file holds as many."""
         n_bytes = count * dtype.itemsize
         if not 0 <= n_bytes <= self.n_left:
             raise make_format_error(
@@ -263,7 +263,7 @@ class Cursor:
         return values
 
     def read_numbers(self, count: int, what: str) -> Array:
-        """The next ``count`` numbers written as text, wherever the lines end."""
+        """Read the next ``count`` numbers written as text, wherever the lines end."""
         if not 0 <= count <= self.n_left:
             raise make_format_error(
                 self.path, f"{count} {what}", f"{self.n_left} bytes", self.line_number

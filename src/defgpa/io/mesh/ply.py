@@ -52,7 +52,7 @@ Columns = Mapping[str, Any]  # an array of numbers, or Polygons for a list prope
 
 
 def read_ply(path: Path) -> Mesh:
-    """The vertices and faces of a PLY file."""
+    """Read the vertices and faces of a PLY file."""
     cursor = Cursor(path)
     order, elements = _parse_header(cursor)
     rows_by_element: dict[str, Columns] = {}
@@ -113,7 +113,7 @@ def write_ply(path: Path, mesh: Mesh) -> None:
 
 
 def _make_property_name(name: str, taken: set[str]) -> str:
-    """A property is one word, in ASCII, and occurs once."""
+    """Make the name of a property one ASCII word that is not taken yet."""
     word = "".join(c if c.isascii() and c.isprintable() and c != " " else "_" for c in name) or "_"
     while word in taken:
         word += "_"
@@ -124,7 +124,7 @@ def _make_property_name(name: str, taken: set[str]) -> str:
 
 
 def _parse_header(cursor: Cursor) -> tuple[str, list[Element]]:
-    """The byte order ("" for text) and the elements in the order of their data."""
+    """Parse the byte order ("" for text) and the elements in the order of their data."""
     if (cursor.read_line() or "").lower() != "ply":
         raise make_format_error(cursor.path, "'ply'", cursor.data[:20], 1)
     order, elements = None, list[Element]()
@@ -167,7 +167,7 @@ def _parse_property(cursor: Cursor, words: Sequence[str]) -> Property:
 
 
 def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
-    """One row a line."""
+    """Read rows of text, one per line."""
     properties = _select_reliable_properties(element)
     columns: list[list[Any]] = [[] for _ in properties]
     for line, text in cursor.read_lines(
@@ -188,7 +188,7 @@ def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
 
 
 def _select_reliable_properties(element: Element) -> list[Property]:
-    """All properties; those up to the corners where lists of colours or texture follow.
+    """Select all properties, or those up to the corners where other lists follow.
 
     MeshLab announces two kinds of colour of a face, and writes one of them.
     """
@@ -199,7 +199,7 @@ def _select_reliable_properties(element: Element) -> list[Property]:
 
 
 def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
-    """All rows at once, if every list is as long as in the first row, else one by one."""
+    """Read all rows at once, if every list is as long as in the first row, else one by one."""
     if not element.properties:
         return {}
     n, description, start = element.n_rows, f"rows of {element.name!r}", cursor.at
@@ -246,7 +246,7 @@ def _parse_length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | 
 
 
 def _build_column(p: Property, rows: Any) -> Any:
-    """The numbers of a property, or the polygons; text keeps digits that its type would not."""
+    """Build the numbers of a property, or the polygons; text keeps more digits than its type."""
     at_once = isinstance(rows, np.ndarray)
     if p.length_kind and at_once:
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
@@ -261,5 +261,5 @@ def _build_column(p: Property, rows: Any) -> Any:
 
 
 def looks_like_ply(head: bytes) -> bool:
-    """Whether a file starts as a PLY file does."""
+    """Return whether a file starts as a PLY file does."""
     return head[:4].lower() in (b"ply\n", b"ply\r") or head[:4] == b"ply "

@@ -41,7 +41,7 @@ Rows = Sequence[Sequence[float]]
 
 
 def read_obj(path: Path) -> Mesh:
-    """The ``v`` and ``f`` lines of an OBJ file; texture, normals, groups are stepped over."""
+    """Read the ``v`` and ``f`` lines of an OBJ file; skip texture, normals and groups."""
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
     text = read_text(path).replace("\\\n", " ")
@@ -58,7 +58,7 @@ def read_obj(path: Path) -> Mesh:
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
-    """Text with every digit; colours follow the coordinates, scalar fields have no place."""
+    """Write text with every digit; colours follow the coordinates, scalar fields are dropped."""
     _warn_of_loss(path, "OBJ", mesh, [*mesh.scalars])
     rows = mesh.vertices
     if mesh.colours is not None:
@@ -70,7 +70,7 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 
 
 def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
-    """An OBJ file with its vertices elsewhere: texture, materials and groups stay, normals go."""
+    """Rewrite an OBJ file with moved vertices: texture, materials and groups stay, normals go."""
     _warn_of_loss(target, "OBJ", mesh, [])
     moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
     for _, (word, *words) in _split_words(read_text(source).replace("\\\n", " "), comment="#"):
@@ -84,7 +84,7 @@ def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
 
 
 def _parse_corner(path: Path, line: int, corner: str, known: int) -> int:
-    """The vertex in ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative ones count from the end."""
+    """Parse the vertex of ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative: from the end."""
     try:
         number = int(corner.partition("/")[0].replace("_", "x"))  # Python's 1_000 is no number
     except ValueError:
@@ -98,7 +98,7 @@ def _parse_corner(path: Path, line: int, corner: str, known: int) -> int:
 
 
 def read_off(path: Path) -> Mesh:
-    """The vertices and faces of an OFF file, with colours if it is a COFF file.
+    """Read the vertices and faces of an OFF file, with colours if it is a COFF file.
 
     Colours may follow on each line, so lines count; unless the file only makes sense without.
     """
@@ -118,14 +118,14 @@ def read_off(path: Path) -> Mesh:
 
 
 def _build_off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
-    """The mesh of rows of vertices, which colours and normals may follow, as the header says."""
+    """Build the mesh of rows of vertices, with colours and normals as the header says."""
     colours = _parse_colours(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
     vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
     return build_mesh(path, vertices, [Polygons.of(faces).split_into_fans()], colours)
 
 
 def _parse_off_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
-    """The vertices and the faces, one a line."""
+    """Parse the vertices and the faces, one a line."""
     (line, (_, *words)), *body = lines
     if not words and body:
         (line, words), *body = body
@@ -146,7 +146,7 @@ def _parse_off_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
 
 
 def _parse_off_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
-    """The vertices and the faces, if with their counts they take up all numbers, one by one."""
+    """Parse vertices and faces word by word, if with their counts they use up all numbers."""
     if len(values) < 3 or min(values[:2]) < 0:
         return None
     width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
@@ -163,7 +163,7 @@ def _parse_off_words(values: Sequence[float], header: re.Match[str]) -> tuple[Ro
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
-    """Text with every digit; colours make it a COFF file, scalar fields have no place."""
+    """Write text with every digit; colours make it a COFF file, scalar fields are dropped."""
     _warn_of_loss(path, "OFF", mesh, [*mesh.scalars])
     rows = mesh.vertices.tolist()
     if mesh.colours is not None:
@@ -189,7 +189,7 @@ def _parse_off_face(path: Path, line: int, words: Sequence[str]) -> list[float]:
 
 
 def read_stl(path: Path) -> Mesh:
-    """The triangles of an STL file; equal corners are one vertex."""
+    """Read the triangles of an STL file; merge equal corners into one vertex."""
     data = read_bytes(path)
     if _is_binary_stl(data):
         table = np.frombuffer(data, dtype=_STL_TRIANGLES, offset=_STL_HEADER)
@@ -207,7 +207,7 @@ def read_stl(path: Path) -> Mesh:
 
 
 def write_stl(path: Path, mesh: Mesh) -> None:
-    """Text with every digit (the binary kind has single precision); colours have no place."""
+    """Write text with every digit (binary STL has single precision); colours are dropped."""
     _warn_of_loss(path, "STL", mesh, [*mesh.scalars, *["colours"] * (mesh.colours is not None)])
     if not len(mesh.faces):
         raise FormatError(
@@ -240,7 +240,7 @@ def merge_vertices(corners: Array) -> tuple[Array, Index]:
 
 
 def _is_binary_stl(data: bytes) -> bool:
-    """By its size: the first word of binary files, too, may be ``solid``."""
+    """Return whether the size is that of a binary file, whose first word may be ``solid``, too."""
     count = int.from_bytes(data[80:84], "little")
     return len(data) >= _STL_HEADER and len(data) == _STL_HEADER + count * 50
 
@@ -268,7 +268,7 @@ def _parse_stl_text(path: Path) -> Array:
 
 
 def _split_words(text: str, comment: str | None = None) -> Iterator[Line]:
-    """The words of every line that has any."""
+    """Split every line that is not blank into words."""
     for number, line in enumerate(text.split("\n"), start=1):
         words = (line if comment is None else line.split(comment, 1)[0]).split()
         if words:
@@ -303,16 +303,16 @@ def _warn_of_loss(path: Path, kind: str, mesh: Mesh, lost: Sequence[str]) -> Non
 
 
 def looks_like_obj(head: bytes) -> bool:
-    """Whether a file starts with what occurs in OBJ files only."""
+    """Return whether a file starts with what occurs in OBJ files only."""
     return bool(re.search(rb"^v[ \t]+[-+.\d]\S*[ \t]+[-+.\d]\S*[ \t]+[-+.\d]", head, re.MULTILINE))
 
 
 def looks_like_off(head: bytes) -> bool:
-    """Whether a file starts as an OFF file does."""
+    """Return whether a file starts as an OFF file does."""
     return bool(re.match(rb"\s*(ST)?C?N?OFF\s", head))
 
 
 def looks_like_stl(head: bytes) -> bool:
-    """Whether a file starts as an STL file of text does, or is a short binary one."""
+    """Return whether a file starts as an STL file of text does, or is a short binary one."""
     is_text = head.lstrip().lower().startswith(b"solid") and b"facet" in head.lower()
     return is_text or (len(head) < 4096 and _is_binary_stl(head))

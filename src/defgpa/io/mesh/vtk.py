@@ -43,7 +43,7 @@ _COMPONENTS = {  # of one entry of a field whose line is KEYWORD name type
 
 
 def read_vtk(path: Path) -> Mesh:
-    """The surface of a legacy VTK file."""
+    """Read the surface of a legacy VTK file."""
     cursor = Cursor(path)
     if not re.match(r"# vtk DataFile Version \d+\.\d+", cursor.read_line() or "", re.IGNORECASE):
         raise make_format_error(path, "'# vtk DataFile Version …'", cursor.data[:30], 1)
@@ -106,7 +106,7 @@ class _Sections:
         self._entries = 0  # of what the data are about
 
     def read(self, words: Sequence[str]) -> None:
-        """One section, given the words of its first line."""
+        """Read one section, given the words of its first line."""
         match [words[0].upper(), *words[1:]]:
             case ["DATASET", kind] if kind.upper() in ("POLYDATA", "UNSTRUCTURED_GRID"):
                 pass
@@ -133,7 +133,7 @@ class _Sections:
                 raise self._make_error("a section of VTK polygons", " ".join(words))
 
     def faces(self) -> list[NDArray[np.intp]]:
-        """The triangles of all cells that are flat."""
+        """Return the triangles of all cells that are flat."""
         none = Polygons.of([])
         triangles = [self._cells.get("POLYGONS", none).split_into_fans()]
         triangles.append(self._cells.get("TRIANGLE_STRIPS", none).split_into_strips())
@@ -182,7 +182,7 @@ class _Sections:
             self._keep_colours(values / 255)
 
     def _keep_colours(self, fractions: Array) -> None:
-        """The first colours of the points, red, green, blue and perhaps opacity up to 1."""
+        """Keep the first colours of the points, red, green, blue and perhaps opacity up to 1."""
         wanted = self.colours is None and fractions.shape[1] in (3, 4)
         if wanted and self._are_of_points(fractions):
             self.colours = as_colours(fractions)
@@ -244,7 +244,7 @@ class _Sections:
         return self._cursor.read_records(count, np.dtype(f">{code}"), "numbers").astype(np.float64)
 
     def _skip_strings(self, count: int) -> None:
-        """As text a line each; as bytes each behind its length, which takes 1, 2, 4 or 8."""
+        """Skip strings: lines of text, or bytes behind a length of 1, 2, 4 or 8 bytes."""
         if count > self._cursor.n_left:
             raise self._make_error(f"{count} strings", f"{self._cursor.n_left} bytes")
         for _ in range(count):
@@ -272,5 +272,5 @@ class _Sections:
 
 
 def looks_like_vtk(head: bytes) -> bool:
-    """Whether a file starts as a legacy VTK file does."""
+    """Return whether a file starts as a legacy VTK file does."""
     return head.lower().startswith(b"# vtk datafile version")

@@ -35,7 +35,7 @@ _APPENDED = re.compile(rb"<AppendedData[^>]*?encoding\s*=\s*[\"'](\w+)[\"'][^>]*
 
 
 def read_vtp(path: Path) -> Mesh:
-    """The polygons of a VTP file."""
+    """Read the polygons of a VTP file."""
     with translate_errors(path, "VTK PolyData file"):
         file = _File(path)
         pieces = file.root.findall("./PolyData/Piece")
@@ -75,7 +75,7 @@ def write_vtp(path: Path, mesh: Mesh) -> None:
 
 
 def read_vtp_space(path: Path) -> str | None:
-    """``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
+    """Read ``LPS`` or ``RAS``, as 3D Slicer puts it among the field data."""
     with translate_errors(path, "VTK PolyData file"):
         file = _File(path)
         element = file.root.find("./PolyData/FieldData/Array[@Name='SPACE'][@type='String']")
@@ -95,7 +95,7 @@ def _format_data_array(name: str, values: NDArray[Any]) -> str:
 
 
 def _join_pieces(pieces: Sequence[Mesh]) -> Mesh:
-    """The pieces one after another, with what all of them carry."""
+    """Join the pieces one after another, with what all of them carry."""
     before = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
     coloured = [piece.colours for piece in pieces if piece.colours is not None]
     shared = [n for n in pieces[0].scalars if all(n in piece.scalars for piece in pieces)]
@@ -124,7 +124,7 @@ class _File:
         self._budget = Budget(path)
 
     def build_mesh_of_piece(self, piece: ElementTree.Element) -> Mesh:
-        """The triangles of one Piece, with its scalars and first colours."""
+        """Build the triangles of one Piece, with its scalars and first colours."""
         points = self._read_values(self._find_element(piece, "./Points/DataArray")).reshape(-1, 3)
         faces = []
         for kind, cut in (
@@ -166,13 +166,13 @@ class _File:
         return element
 
     def _parse_whole(self, word: str) -> int:
-        """A whole number as XML has it, and not as Python does."""
+        """Parse an integer as XML has it, and not as Python does."""
         if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
             raise make_format_error(self._path, "a whole number", word)
         return int(word)
 
     def _read_values(self, element: ElementTree.Element) -> Array:
-        """The numbers of one DataArray."""
+        """Read the numbers of one DataArray."""
         kind = element.get("type", "")
         if kind not in _KINDS:
             raise make_format_error(self._path, "a type of numbers", kind)
@@ -188,7 +188,7 @@ class _File:
         return np.frombuffer(self._decode_element(element), dtype).astype(np.float64)
 
     def read_letters(self, element: ElementTree.Element) -> bytes:
-        """The words of one Array, each with a 0 behind it; as text they are its letters' codes."""
+        """Read the words of one Array, each ended by 0; as text they are codes of letters."""
         if element.get("format", "ascii") == "ascii":
             return bytes(self._parse_whole(word) for word in (element.text or "").split())
         return self._decode_element(element)
@@ -205,7 +205,7 @@ class _File:
     def _decode_bytes(
         self, take: Callable[[bytes, int], tuple[bytes, bytes]], source: bytes
     ) -> bytes:
-        """The data behind their header: the number of bytes, or the sizes of packed blocks."""
+        """Decode data behind a header: the number of bytes, or the sizes of packed blocks."""
         compressor = self.root.get("compressor")
         if compressor is None:
             return self._decode_plain(take, source)
@@ -246,7 +246,7 @@ class _File:
 
 
 def _split_appended(data: bytes) -> tuple[bytes, bytes, str]:
-    """The XML, the bytes appended to it (which need not be XML), and their encoding."""
+    """Split the XML from the bytes appended to it, and return their encoding."""
     mark = _APPENDED.search(data)
     if mark is None:
         return data, b"", "raw"
@@ -256,14 +256,14 @@ def _split_appended(data: bytes) -> tuple[bytes, bytes, str]:
 
 
 def _take_raw(source: bytes, count: int) -> tuple[bytes, bytes]:
-    """``count`` bytes, and what follows them."""
+    """Take ``count`` bytes, and return them with what follows."""
     if count > len(source):
         raise ValueError(f"expected {count} bytes of data; found {len(source)}")
     return source[:count], source[count:]
 
 
 def _take_base64(source: bytes, count: int) -> tuple[bytes, bytes]:
-    """``count`` bytes out of base64, and the text that follows theirs."""
+    """Decode ``count`` bytes of base64, and return them with the text that follows."""
     length = 4 * -(-count // 3)
     if length > len(source):
         raise ValueError(f"expected {count} bytes of data; found fewer")
@@ -271,7 +271,7 @@ def _take_base64(source: bytes, count: int) -> tuple[bytes, bytes]:
 
 
 def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> bytes:
-    """One block, and never more than the file says it holds."""
+    """Decompress one block to at most the size that the file states."""
     if compressor == "vtkZLibDataCompressor":
         return zlib.decompressobj().decompress(block, size + 1)
     if compressor == "vtkLZMADataCompressor":
@@ -288,5 +288,5 @@ def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> b
 
 
 def looks_like_vtp(head: bytes) -> bool:
-    """Whether a file starts as a VTP file does."""
+    """Return whether a file starts as a VTP file does."""
     return b"<VTKFile" in head and b"PolyData" in head

@@ -84,7 +84,7 @@ def register_saved(
 
 
 def encode(value: Any, arrays: dict[str, Array]) -> Any:
-    """The value as JSON; arrays are put into ``arrays`` and named in the JSON."""
+    """Encode a value as JSON; arrays are put into ``arrays`` and named in the JSON."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
@@ -101,7 +101,7 @@ def encode(value: Any, arrays: dict[str, Array]) -> Any:
 
 
 def decode(node: Any, arrays: Mapping[str, Array]) -> Any:
-    """The value that ``encoded`` made this JSON from."""
+    """Decode the JSON that ``encode`` made."""
     if not isinstance(node, dict):
         return node
     if "array" in node:
@@ -122,7 +122,7 @@ def encode_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
 
 
 def decode_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[Any]:
-    """The values that ``encoded_stack`` was given, as many as there must be."""
+    """Decode the values that ``encode_stack`` was given, as many as there must be."""
     values: list[Any] = []
     counts = [run.get("count", 1) for run in node["runs"]]
     if min(counts, default=0) < 1 or sum(counts) != expected:
@@ -159,7 +159,7 @@ def _encode_run(run: list[Any], arrays: dict[str, Array]) -> Any:
 
 
 def _describe_layout(value: Any) -> tuple[Any, ...]:
-    """What must agree for values to be stacked; (id, None) for one that cannot be.
+    """Describe what must agree for values to be stacked; (id, None) for one that cannot be.
 
     Arrays are stacked if their sizes agree; anything else (a kernel, a degree) must be the same.
     """
@@ -215,7 +215,7 @@ _GRID = ("counts", "axes", "first", "step")
 
 
 def _split_spline(basis: warps.ThinPlateBasis) -> dict[str, Any]:
-    """The arrays of a spline and of its grid side by side, so that those of many can be stacked."""
+    """Split a spline into its arrays and those of its grid, so that many can be stacked."""
     values = {key: getattr(basis, key) for key in _SPLINE}
     return values | {key: getattr(basis.grid, key, None) for key in _GRID}
 

@@ -97,7 +97,7 @@ def load(path: str | os.PathLike[str]) -> Alignment:
 
 
 def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """The header of a saved result: format, version, provenance, layout."""
+    """Read the header of a saved result: format, version, provenance, layout."""
     return _open_archive(Path(path))[0]
 
 
@@ -168,7 +168,7 @@ def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shap
 
 
 def _remove_mixing(warp: Warp) -> Warp:
-    """The warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
+    """Express a warp in its cheap columns: the mixing, l × l per shape, need not be stored."""
     if not isinstance(warp.basis, FactoredBasis):
         return warp
     return Warp(warp.basis.unmix(), warp.column_coefficients, warp.offset)

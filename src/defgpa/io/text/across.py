@@ -31,7 +31,7 @@ _SLICE = re.compile(r"(?P<axis>[A-Za-z]*[123]|[XYZxyz])\.(?P<name>.+)", re.DOTAL
 
 
 def read_array(table: Table, options: ReadOptions) -> Document | None:
-    """An R array: rows are landmarks, and the columns of a shape stand side by side."""
+    """Read an R array: rows are landmarks, and the columns of a shape stand side by side."""
     slices = find_array_slices(table.header)
     if slices is None or options.layout not in ("auto", "mdn"):
         return None
@@ -48,7 +48,7 @@ def read_array(table: Table, options: ReadOptions) -> Document | None:
 
 
 def find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] | None:
-    """The shapes, their axes, and the first column of a shape: 1 after names of rows, else 0."""
+    """Find the shapes, their axes and the first column of a shape (1 after row names)."""
     matches = [_SLICE.fullmatch(head.strip()) for head in heads]
     start = 0 if matches and matches[0] else 1
     present = [match for match in matches[start:] if match]
@@ -63,7 +63,7 @@ def find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] 
 
 
 def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int) -> bool:
-    """Whether columns rather than rows are shapes, where both may be; it is said what is taken."""
+    """Return whether columns rather than rows are shapes; warn where both may be."""
     columns, rows = measure_dissimilarity(points), measure_dissimilarity(points.transpose(1, 0, 2))
     worse = max(columns, rows)
     if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
@@ -84,7 +84,7 @@ def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int
 
 
 def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
-    """Rows are coordinates, nearly all of them, and say which in their first cells."""
+    """Read rows that are coordinates, nearly all of them, and say which in their first cells."""
     start, heads = _find_row_heads(table)
     try:
         columns = find_coordinate_columns(table.path, table.lines[0], heads)
@@ -112,7 +112,7 @@ def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
 
 
 def _find_row_heads(table: Table) -> tuple[int, list[str]]:
-    """The column after the heads of the rows, and these: ``X tip``, or ``tip`` and ``X`` apart."""
+    """Find the heads of rows (``X tip``, or ``tip`` and ``X``) and the column after them."""
     first, second = table.column(0), table.column(1)
     if table.width > 2 and _is_axis_column(first) and not all(map(is_number, second)):
         first, second = second, first
@@ -127,7 +127,7 @@ def _is_axis_column(words: Sequence[str]) -> bool:
 
 
 def read_single_coordinates(table: Table, _: ReadOptions) -> Document | None:
-    """Rows are single coordinates in any order: landmark, axis, shape, number; each once."""
+    """Read rows of single coordinates in any order: landmark, axis, shape, number; each once."""
     start = table.width - 4  # after the numbers of the rows
     if not table.header or start not in (0, 1) or is_number(table.rows[0][start + 1]):
         return None
@@ -148,7 +148,7 @@ def read_single_coordinates(table: Table, _: ReadOptions) -> Document | None:
 
 
 def _find_levels(words: Sequence[str]) -> tuple[list[str], Index]:
-    """The different words in the order of first sight, and which each one is."""
+    """Find the distinct words in order of first appearance, and the number of each word."""
     place = {word: k for k, word in enumerate(dict.fromkeys(words))}
     return list(place), np.array([place[word] for word in words], dtype=np.intp)
 

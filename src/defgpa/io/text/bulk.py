@@ -40,7 +40,7 @@ class BulkTable(Table):
         return len(self.header)
 
     def numbers(self, columns: Sequence[int]) -> Array:
-        """(rows, columns) the numbers of these columns, in this order."""
+        """Return (rows, columns) the numbers of these columns, in this order."""
         places = [self.places[column] for column in columns]
         if places == list(range(self.values.shape[1])):
             return self.values
@@ -77,7 +77,7 @@ def read_wide_in_bulk(path: Path, options: ReadOptions) -> Document | None:
 
 
 def _read_sample(path: Path) -> Table | None:
-    """The first rows, if they are a table under a header that names coordinates."""
+    """Read the first rows, if they are a table under a header that names coordinates."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             text = "".join(islice(stream, _SAMPLE))
@@ -93,7 +93,7 @@ def _read_sample(path: Path) -> Table | None:
 
 
 def _load_numbers(path: Path, sample: Table, columns: Sequence[int]) -> Array | None:
-    """(rows, columns) the numbers, cell by cell where some are missing; None if a word is none."""
+    """Load the numbers (rows, columns), cell by cell where some are missing; None for a word."""
     settings: dict[str, Any] = {
         "delimiter": sample.delimiter,
         "skiprows": sample.header_line,
@@ -118,7 +118,7 @@ def _parse_cell(cell: str) -> float:
 
 
 def _read_other_cells(path: Path, sample: Table, parsed: set[int]) -> list[Any] | None:
-    """The cells of each row outside the parsed columns, by their column; None if one is quoted."""
+    """Read the cells of each row outside the parsed columns; None if one is quoted."""
     others = [k for k in range(len(sample.header)) if k not in parsed]
     max_split = max(others, default=-1) + 1
     mark, n_marks = sample.delimiter, len(sample.header) - 1

@@ -92,7 +92,7 @@ def write_coco(path: Path, shapes: Shapes) -> None:
 
 
 def _list_entries(path: Path, content: Any, key: str) -> Sequence[Entry]:
-    """The list of objects under a key; a bare list is one of annotations."""
+    """List the objects under a key; a bare list is one of annotations."""
     if isinstance(content, list):
         entries: Any = content if key == "annotations" else []
     else:
@@ -133,7 +133,7 @@ def _find_labels(category: Entry, m: int) -> tuple[str, ...] | None:
 
 
 def _find_links(categories: Mapping[Any, Entry], m: int) -> dict[str, Any]:
-    """The skeleton of the only category, from 1 in the file and from 0 here."""
+    """Find the skeleton of the only category, from 1 in the file and from 0 here."""
     skeletons = [category.get("skeleton") for category in categories.values()]
     if len(skeletons) != 1 or not isinstance(skeletons[0], list):
         return {}

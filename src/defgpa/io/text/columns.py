@@ -44,7 +44,7 @@ Columns = tuple[tuple[str, ...] | None, Index]  # labels, unless only numbered; 
 
 
 def find_plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
-    """The columns called x, y and perhaps z; () unless there are x and y, each once."""
+    """Find the columns called x, y and perhaps z; () unless there are x and y, each once."""
     places = _find_axis_columns(heads)
     names = [axis for axis, _ in places]
     if not {"x", "y"} <= set(names) or len(names) != len(set(names)):
@@ -53,7 +53,7 @@ def find_plain_axes(heads: Sequence[str]) -> tuple[int, ...]:
 
 
 def find_coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Columns | None:
-    """The coordinates among the columns of a table, or None if the heads do not name any."""
+    """Find the coordinates among the columns of a table; None if the heads name none."""
     repeated = _find_repeated_axes(heads)
     if repeated is not None:
         return None, repeated
@@ -72,7 +72,7 @@ def find_coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Colu
 
 
 def find_serial_columns(heads: Sequence[str]) -> list[int]:
-    """The columns that count all coordinates from 0 or 1.
+    """Find the columns that count all coordinates from 0 or 1.
 
     Of several such series the first that is called "coord", as MorphoJ does, else the longest.
     """
@@ -128,7 +128,7 @@ def find_quality_columns(heads: Sequence[str], columns: Columns) -> dict[int, tu
 
 
 def _remove_unit(head: str) -> str:
-    """A head without the unit in brackets behind it; ``tip (x)`` is ``tip x``."""
+    """Remove the unit in brackets from a head; ``tip (x)`` becomes ``tip x``."""
     text = head.strip()
     if not text.endswith((")", "]")):
         return text
@@ -138,7 +138,7 @@ def _remove_unit(head: str) -> str:
 
 
 def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:
-    """The columns called just x, y or z, or their position; repetitions may be numbered."""
+    """Find the columns called just x, y or z, or their position; repetitions may be numbered."""
     bare = [_remove_unit(head).lower() for head in heads]
     positions = [_POSITION.fullmatch(head) for head in bare]
     bare = [match["axis"] if match else head for head, match in zip(bare, positions, strict=True)]
@@ -148,7 +148,7 @@ def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _find_repeated_axes(heads: Sequence[str]) -> Index | None:
-    """(m, d) columns of a header that repeats x, y[, z] for every landmark."""
+    """Find (m, d) columns of a header that repeats x, y[, z] for every landmark."""
     places = _find_axis_columns(heads)
     names = "".join(axis for axis, _ in places)
     for axes in ("xy", "xyz"):
@@ -170,14 +170,14 @@ def _match_form(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
 
 
 def _select_complete(claims: dict[str, Axes]) -> dict[str, Axes]:
-    """The landmarks that have x and y at least."""
+    """Select the landmarks that have x and y at least."""
     return {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
 
 
 def _require_consistent_axes(
     path: Path, line: int, claims: dict[str, Axes], complete: dict[str, Axes]
 ) -> None:
-    """Every coordinate once and in one dimension; ``sex`` is just a column that ends in x."""
+    """Require every coordinate once and in one dimension; ``sex`` is a column, not an x."""
     for label, axes in complete.items():
         if any(len(columns) > 1 for columns in axes.values()):
             raise make_format_error(

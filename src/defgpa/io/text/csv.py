@@ -68,7 +68,7 @@ _LAYOUTS = (
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
-    """A table in whatever layout it is: its header tells, or else its columns do."""
+    """Read a table in whatever layout it is: its header tells, or else its columns do."""
     document = _read_blocks(path) or read_wide_in_bulk(path, options)
     if document is None:
         table = read_table(path)
@@ -77,7 +77,7 @@ def read_csv(path: Path, options: ReadOptions) -> Document:
 
 
 def read_long(path: Path, options: ReadOptions) -> Document:
-    """A table with one row a landmark, which names its shape."""
+    """Read a table with one row a landmark, which names its shape."""
     table = read_table(path)
     document = read_by_shape(table, options)
     if document is None:
@@ -91,7 +91,7 @@ def read_long(path: Path, options: ReadOptions) -> Document:
 
 
 def read_points(path: Path, options: ReadOptions) -> Document:
-    """A table that is one shape, with one row a landmark."""
+    """Read a table that is one shape, with one row a landmark."""
     return _mask_missing(read_one_shape(read_table(path), options), options)
 
 
@@ -129,14 +129,14 @@ def write_long(path: Path, shapes: Shapes) -> None:
 
 
 def write_points(path: Path, shapes: Shapes) -> None:
-    """One shape under ``landmark, x, y[, z]``."""
+    """Write one shape under ``landmark, x, y[, z]``."""
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     pairs = zip(labels, shapes.points[0].tolist(), strict=True)
     _write(path, ["landmark", *"xyz"[: shapes.n_dims]], ([label, *point] for label, point in pairs))
 
 
 def _read_blocks(path: Path) -> Document | None:
-    """An array as Deformetrica keeps it: ``n m d``, then n blocks of m rows, blank lines between.
+    """Read an array as Deformetrica writes it: ``n m d``, then n blocks of m rows.
 
     None for files that do not hold what their first line counts.
     """
@@ -173,7 +173,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | floa
 
 
 def _looks_like_csv(head: bytes) -> bool:
-    """A row of numbers, or a header with coordinates: what cannot be prose."""
+    """Return whether there is a row of numbers or a header with coordinates, not prose."""
     rows, delimiter = parse_first_rows(head)
     return bool(rows) and (
         _has_coordinate_header(rows[0])
@@ -191,7 +191,7 @@ def _has_coordinate_header(heads: Sequence[str]) -> bool:
 
 
 def _has_coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Whether a row of numbers comes first, or second below a header.
+    """Return whether a row of numbers comes first, or second below a header.
 
     Between blanks, where prose has its words too, the header must be R's and all rows numbers.
     """
@@ -208,7 +208,7 @@ def _has_coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 
 def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all rows are a word and as many numbers, not all of them whole, as dates are."""
+    """Return whether all rows are a word and as many numbers, not all of them integers."""
     cells = [cell for row in rows for cell in row[1:]]
     # lines of prose may have four numbers
     alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
@@ -216,7 +216,7 @@ def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:
-    """Whether there are two numbers at least, after words about the specimen."""
+    """Return whether there are two numbers at least, after words about the specimen."""
     start = 0
     while delimiter and start < len(row) and not is_number(row[start]):
         start += 1

@@ -27,13 +27,13 @@ Part = dict[str, int]  # "x", "y", "z", "likelihood" to their columns
 
 
 def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether these first rows, which may be cut off, are such a header's."""
+    """Return whether these first rows, which may be cut off, are such a header's."""
     firsts = [row[0].strip() for row in rows[:2] if row]
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
 
 def read_tracking(table: Table, options: ReadOptions) -> Document | None:
-    """A shape for each individual in each frame, if anything of it is visible; None for others."""
+    """Read a shape for each individual in each frame with a visible point; None for others."""
     heads = _find_heads(table)
     if not table.header or not {"bodyparts", "coords"} <= heads.keys():
         return None
@@ -65,7 +65,7 @@ def read_tracking(table: Table, options: ReadOptions) -> Document | None:
 
 
 def _find_heads(table: Table) -> dict[str, list[str]]:
-    """The rows of the header below the first, by their names."""
+    """Find the rows of the header below the first, by their names."""
     rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
     return {row[0]: row for row in rows if row[0] in _HEADS}
 
@@ -90,7 +90,7 @@ def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, di
 def _build_specimens(
     frames: Table, individual: str, parts: dict[str, Part], start: int, options: ReadOptions
 ) -> Iterator[Specimen]:
-    """One individual, frame by frame; its likelihoods are weights, if they are asked for."""
+    """Build one individual, frame by frame, with likelihoods as weights if asked for."""
     columns = [axes[axis] for axes in parts.values() for axis in _AXES if axis in axes]
     points = frames.numbers(columns).reshape(len(frames.rows), len(parts), -1)
     weights: Sequence[Array | None] = [None] * len(points)

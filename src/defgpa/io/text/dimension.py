@@ -16,7 +16,7 @@ from defgpa.procrustes import ORTHOGONAL
 
 
 def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | None:
-    """2 or 3 for rows (n, c) of coordinates; None where c allows neither, or not what is wanted.
+    """Choose 2 or 3 for rows (n, c) of coordinates; None where c does not allow it.
 
     Where both are possible, it is said which was taken, and why.
     """
@@ -35,7 +35,7 @@ def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
 
 
 def infer_dimension(rows: Array) -> int | None:
-    """2 or 3, whichever the rows (n, 6k) speak for; None where they speak for neither.
+    """Infer 2 or 3 from rows (n, 6k); None where they do not decide.
 
     Examples
     --------
@@ -59,13 +59,13 @@ def infer_dimension(rows: Array) -> int | None:
 
 
 def _has_whole_gaps(rows: Array, dim: int) -> bool:
-    """Whether no landmark is half missing."""
+    """Return whether no landmark is half missing."""
     gaps = np.isnan(rows).reshape(len(rows), -1, dim)
     return bool((gaps.any(axis=2) == gaps.all(axis=2)).all())
 
 
 def _normalise_rows(rows: Array) -> Array | None:
-    """The rows equally large, gaps filled with what the others have; None if there is too little.
+    """Scale rows to equal size, gaps filled by column means; None if there is too little.
 
     The size is that about the means of every sixth column, which is the same in both readings.
     """
@@ -81,13 +81,13 @@ def _normalise_rows(rows: Array) -> Array | None:
 
 
 def _measure_offset(points: Array) -> float:
-    """How far the shapes are from being centred: superimposed ones are, in one reading only."""
+    """Measure how far shapes are from being centred, as superimposed ones are."""
     offset = float(np.abs(points.mean(axis=1)).max() / np.abs(points).max())
     return offset if offset < 1e-3 else 1.0  # files of superimposed shapes may have few digits
 
 
 def measure_dissimilarity(points: Array) -> float:
-    """The share of shapes (n, m, d) of equal size that rigid motions leave between them.
+    """Measure the share of shapes (n, m, d) of equal size that rigid motions do not remove.
 
     Near 0 for one shape again and again, near 1 for points at random; NaN where too little is
     seen to tell.
@@ -104,7 +104,7 @@ def measure_dissimilarity(points: Array) -> float:
 
 
 def measure_misfit(points: Array) -> float:
-    """The sum of squares that rigid motions leave between shapes (n, m, d) and their mean."""
+    """Measure the sum of squares between shapes (n, m, d) and their mean after rigid motions."""
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]
     moved = points
@@ -116,5 +116,5 @@ def measure_misfit(points: Array) -> float:
 
 
 def _measure_step(points: Array) -> float:
-    """How far it is from landmark to landmark, mean squared: neighbours in the list are near."""
+    """Measure the mean squared distance between consecutive landmarks."""
     return float((np.diff(points.mean(axis=0), axis=0) ** 2).mean())

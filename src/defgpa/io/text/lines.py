@@ -128,24 +128,24 @@ def read_json(path: Path) -> Any:
 
 
 def normalise_newlines(text: str) -> str:
-    """The text with ``\\n`` as its only line end, and without the end mark of DOS programs."""
+    """Replace line ends by ``\\n``, and remove the end mark of DOS programs."""
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\x1a")
 
 
 def decode_head(head: bytes) -> str:
-    """The first bytes of a file as text, for telling formats apart; "" if they are binary."""
+    """Decode the first bytes of a file to tell formats apart; "" if they are binary."""
     text = decode_text(head)
     return "" if "\0" in text else normalise_newlines(text)
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The lines of a file that are not blank, with no blanks around them."""
+    """Read the lines of a file that are not blank, with no blanks around them."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     return [(at, text) for at, line in lines if (text := line.strip())]
 
 
 def parse_number(path: Path, line: int, token: str) -> float:
-    """What one token means: a number, or NaN for a missing one."""
+    """Parse one token: a number, or NaN for a missing one."""
     word = token.strip().replace("−", "-")
     if word.lower() in MISSING_WORDS:
         return math.nan
@@ -165,12 +165,12 @@ def parse_number(path: Path, line: int, token: str) -> float:
 
 
 def has_decimal_comma(token: str) -> bool:
-    """Whether a token is a number as most of Europe writes it: 1,5."""
+    """Return whether a token is a number with a decimal comma: 1,5."""
     return _DECIMAL_COMMA.fullmatch(token.strip()) is not None
 
 
 def is_number(token: str) -> bool:
-    """Whether a token stands for a number, a missing one or one with a decimal comma included."""
+    """Return whether a token is a number, also a missing one or one with a decimal comma."""
     if has_decimal_comma(token):
         return True
     try:
@@ -181,12 +181,12 @@ def is_number(token: str) -> bool:
 
 
 def parse_numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
-    """What the tokens of one line mean."""
+    """Parse the tokens of one line."""
     return parse_numbers_fast(tokens) or [parse_number(path, line, token) for token in tokens]
 
 
 def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
-    """All tokens at C speed, or nothing where one needs a closer look."""
+    """Parse all tokens at C speed; None where one needs a closer look."""
     if "_" in "".join(tokens):
         return []
     try:
@@ -200,7 +200,7 @@ def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
 
 
 def parse_rows_fast(rows: Sequence[Sequence[str]]) -> Array | None:
-    """(rows, columns) numbers at C speed; None where one needs a closer look, or rows differ."""
+    """Parse (rows, columns) numbers at C speed; None where one is irregular or rows differ."""
     if len(set(map(len, rows))) != 1:
         return None
     values = parse_numbers_fast(list(chain.from_iterable(rows)))
@@ -208,7 +208,7 @@ def parse_rows_fast(rows: Sequence[Sequence[str]]) -> Array | None:
 
 
 def parse_count(path: Path, line: int, text: str, what: str) -> int:
-    """A whole number of things that the file announces."""
+    """Parse the number of things that a file announces."""
     word = text.strip()
     if not re.fullmatch("[0-9]{1,9}", word):  # longer ones are damage, and int() has a limit
         raise make_format_error(path, f"a whole number as {what}", repr(word), line)
@@ -216,7 +216,7 @@ def parse_count(path: Path, line: int, text: str, what: str) -> int:
 
 
 def parse_points(path: Path, text: str, first: int) -> Array:
-    """(rows, d) numbers, one point a line; blank lines do not count.
+    """Parse (rows, d) numbers, one point a line; blank lines do not count.
 
     ``first`` is the number of the first line, for complaints.
     """
@@ -231,7 +231,7 @@ def parse_points(path: Path, text: str, first: int) -> Array:
 
 
 def _parse_points_in_bulk(text: str) -> Array | None:
-    """(rows, d) numbers without a Python object for each; None where one needs a closer look."""
+    """Parse (rows, d) numbers in bulk; None where one needs a closer look."""
     blocks: list[Array] = []
     start = 0
     while start < len(text):
@@ -267,7 +267,7 @@ def _parse_block_in_bulk(text: str) -> Array | None:
 
 
 def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:
-    """(rows, d) numbers, read one by one to find a word for missing or the line that is wrong."""
+    """Parse (rows, d) numbers line by line, to find a missing value or the wrong line."""
     points: list[list[float]] = []
     for at, line in enumerate(lines, start=first):
         tokens = line.split()
@@ -304,7 +304,7 @@ class Disagreements:
 
 @contextlib.contextmanager
 def collect_disagreements(path: Path, options: ReadOptions) -> Iterator[Disagreements]:
-    """A function to report a count that disagrees with what follows it.
+    """Yield a function that reports a count that disagrees with what follows it.
 
     When the block ends, all reports together give one error or, with ``on_mismatch="warn"``,
     one warning.
@@ -334,7 +334,7 @@ def warn(message: str) -> None:
 
 @contextlib.contextmanager
 def collect_warnings() -> Iterator[list[str]]:
-    """What `warn` says in this block, as a list instead of warnings."""
+    """Collect what `warn` says in this block in a list instead of warning."""
     messages: list[str] = []
     token = _collecting.set(messages)
     try:
@@ -344,12 +344,12 @@ def collect_warnings() -> Iterator[list[str]]:
 
 
 def format_row(values: Sequence[float]) -> str:
-    """Numbers with every digit, ``NA`` for NaN."""
+    """Format numbers with every digit, ``NA`` for NaN."""
     return " ".join("NA" if value != value else repr(value) for value in values)
 
 
 def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
-    """The words with what a format cannot hold (a regular expression) replaced, still unique."""
+    """Replace what a format cannot hold (a regular expression) in words, keeping them unique."""
     clean_words = [re.sub(forbidden, "_", word) or "_" for word in words]
     changed = [word for word, clean in zip(words, clean_words, strict=True) if word != clean]
     if changed:
@@ -362,7 +362,7 @@ def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[s
 
 
 def make_unique(words: Sequence[str]) -> list[str]:
-    """Every word once: ``a, a, b`` becomes ``a, a_2, b``."""
+    """Make every word unique: ``a, a, b`` becomes ``a, a_2, b``."""
     taken, unique, used = set(words), [], set()
     copies: dict[str, int] = {}
     for word in words:

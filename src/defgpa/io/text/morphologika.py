@@ -48,7 +48,7 @@ Sizes = tuple[int, int, int]  # announced: individuals, landmarks, dimensions
 
 
 def read_morphologika(path: Path, options: ReadOptions) -> Document:
-    """All specimens of a Morphologika file."""
+    """Read all specimens of a Morphologika file."""
     sections = _split_sections(path)
     sizes = _parse_sizes(path, sections)
     with collect_disagreements(path, options) as disagree:
@@ -67,7 +67,7 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
 
 
 def write_morphologika(path: Path, shapes: Shapes) -> None:
-    """All shapes; ``NA`` where a landmark was not seen, faces as polygons."""
+    """Write all shapes; ``NA`` where a landmark is missing, faces as polygons."""
     n, m, d = shapes.points.shape
     warn_of_lost_labels(shapes.landmarks, "morphologika")
     names = replace_forbidden(shapes.names, r"^\s|\s$|^\[|[\r\n\0]", "name")
@@ -82,7 +82,7 @@ def write_morphologika(path: Path, shapes: Shapes) -> None:
 
 
 def _split_sections(path: Path) -> Sections:
-    """The lines of each section that say something, with their numbers."""
+    """Split a file into the lines of each section that are not blank, with their numbers."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] = []
     for at, line in read_lines(path):
@@ -118,7 +118,7 @@ def _parse_size(path: Path, sections: Sections, key: str) -> int:
 def _parse_raw_points(
     path: Path, sections: Sections, sizes: Sizes, disagree: Disagree
 ) -> tuple[list[str], Array]:
-    """The titles (lines that start with a quote) and the (n, m, d) points."""
+    """Parse the titles (lines that start with a quote) and the (n, m, d) points."""
     lines = sections.get("rawpoints")
     if not lines:
         raise FormatError(f"{path}: expected a section [rawpoints] with coordinates; found none.")
@@ -136,7 +136,7 @@ def _parse_raw_points(
 
 
 def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
-    """Where every specimen has a title, it must have its own number of rows, too.
+    """Require that every titled specimen has the same number of rows.
 
     Otherwise a row too few in one and a row too many in another would pass unseen.
     """
@@ -151,7 +151,7 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
 
 
 def _parse_rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
-    """(rows, dim) all at once, or one by one where something needs a closer look."""
+    """Parse (rows, dim) all at once, or one by one where something needs a closer look."""
     quick = parse_rows_fast([text.split() for _, text in lines])
     if quick is not None and quick.shape[1] == dim:
         return quick
@@ -159,7 +159,7 @@ def _parse_rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
 
 
 def _parse_row(path: Path, line: Line, dim: int) -> list[float]:
-    """The coordinates of one landmark; whatever is not a number means missing."""
+    """Parse the coordinates of one landmark; whatever is not a number means missing."""
     at, text = line
     tokens = text.split()
     values = parse_numbers_fast(tokens) or [
@@ -173,7 +173,7 @@ def _parse_row(path: Path, line: Line, dim: int) -> list[float]:
 
 
 def _find_names(sections: Sections, titles: Sequence[str], n: int, disagree: Disagree) -> list[str]:
-    """From [names], else from the titles of the points; "" where they say nothing."""
+    """Find names in [names], else in the titles of the points; "" where there are none."""
     names = [text for _, text in sections.get("names", ())]
     if names and len(names) != n:
         disagree(sections["names"][0][0], f"{n} lines in [names]", str(len(names)))
@@ -183,7 +183,7 @@ def _find_names(sections: Sections, titles: Sequence[str], n: int, disagree: Dis
 
 
 def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
-    """What the file says about each specimen besides: its group, its variables, its image."""
+    """Collect the group, the variables and the image of each specimen."""
     heads = [word for _, text in sections.get("labels", ()) for word in text.split()]
     values = _parse_lines(sections, "labelvalues", n, disagree)
     groups = _parse_groups(sections.get("groups", ()), n, disagree)
@@ -203,7 +203,7 @@ def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[st
 
 
 def _parse_lines(sections: Sections, key: str, n: int, disagree: Disagree) -> list[str]:
-    """One line a specimen, or nothing."""
+    """Parse one line per specimen, or nothing."""
     lines = [text for _, text in sections.get(key, ())]
     if len(lines) == 1 and (vector := _R_VECTOR.fullmatch(lines[0])):
         lines = [word.strip().strip('"') for word in vector[1].split(",")]
@@ -214,13 +214,13 @@ def _parse_lines(sections: Sections, key: str, n: int, disagree: Disagree) -> li
 
 
 def _match_heads(heads: Sequence[str], value: str) -> dict[str, str]:
-    """The values of a line by what they are called, where there is one for each head."""
+    """Match the values of a line with their heads, where there is one for each head."""
     words = value.split() if len(heads) != 1 else [value]
     return dict(zip(heads, words, strict=True)) if len(words) == len(heads) else {}
 
 
 def _parse_groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str]:
-    """The group of each specimen, from pairs of a name and a count."""
+    """Parse the group of each specimen, from pairs of a name and a count."""
     if not lines:
         return []
     texts = [text.replace(",", " ") for _, text in lines]
@@ -236,7 +236,7 @@ def _parse_groups(lines: Sequence[Line], n: int, disagree: Disagree) -> list[str
 
 
 def _find_pairs(words: Sequence[str]) -> list[tuple[str, int]]:
-    """Names of one or more words, each followed by a count."""
+    """Find names of one or more words, each followed by a count."""
     pairs: list[tuple[str, int]] = []
     name: list[str] = []
     for word in words:
@@ -274,7 +274,7 @@ def _format_groups(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def _format_links(key: str, links: Sequence[Sequence[int]]) -> list[str]:
-    """A section of 1-based landmark numbers."""
+    """Format a section of 1-based landmark numbers."""
     return [f"[{key}]"] * bool(links) + [" ".join(str(k + 1) for k in link) for link in links]
 
 

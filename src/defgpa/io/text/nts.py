@@ -58,7 +58,7 @@ class _Header:
 
 
 def read_nts(path: Path, options: ReadOptions) -> Document:
-    """All specimens of an NTS file."""
+    """Read all specimens of an NTS file."""
     lines = [line for line in read_lines(path) if line[1][0] not in _QUOTES]
     if not lines:
         raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
@@ -79,7 +79,7 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
 
 
 def write_nts(path: Path, shapes: Shapes) -> None:
-    """One row a shape; labels of landmarks become labels of their columns."""
+    """Write one row per shape; labels of landmarks become labels of their columns."""
     n, m, d = shapes.points.shape
     names = replace_forbidden(shapes.names, _UNFIT, "name")
     has_labels = shapes.landmarks != number_labels("", m)
@@ -97,7 +97,7 @@ def write_nts(path: Path, shapes: Shapes) -> None:
 
 
 def _parse_header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
-    """What the header says; without DIM= in it, what is wanted or else what the columns allow."""
+    """Parse the header; without DIM= take the dimension asked for, or what the columns allow."""
     dimension_field = _DIM.search(text)
     words = _DIM.sub(" ", text).split()
     if len(words) < 3 or words[0] != "1":
@@ -118,7 +118,7 @@ def _parse_header(path: Path, line: int, text: str, wanted: int | None) -> _Head
 
 
 def _parse_size(path: Path, line: int, word: str, what: str, flags: str) -> tuple[int, str]:
-    """``12L`` as 12 and L."""
+    """Parse ``12L`` as 12 and L."""
     match = _SIZE.fullmatch(word)
     if match is None or match[2].upper() not in ("", *flags):
         raise make_format_error(path, f"{what}, with L if labels follow", repr(word), line)
@@ -126,7 +126,7 @@ def _parse_size(path: Path, line: int, word: str, what: str, flags: str) -> tupl
 
 
 def _infer_dimension(path: Path, line: int, columns: int) -> int:
-    """2 or 3, where the columns allow only one of them."""
+    """Infer 2 or 3, where the columns allow only one of them."""
     fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
     if columns == 1:
         raise NoLandmarksError(f"{path} has one number a specimen, such as a size: no landmarks.")
@@ -151,7 +151,7 @@ def _parse_missing_code(path: Path, line: int, words: Sequence[str]) -> float:
 def _parse_matrix(
     path: Path, header: _Header, lines: Sequence[Line], disagree: Disagree
 ) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
-    """The numbers, and the labels of rows and of columns, told apart by their counts.
+    """Parse the numbers, and the labels of rows and of columns, told apart by their counts.
 
     Labels are words, one after the other; where that does not add up and there are enough
     lines, each label is a line and may hold blanks.
@@ -182,7 +182,7 @@ def _take_row_labels(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, 
 
 
 def _parse_values(path: Path, header: _Header, data: Sequence[Line], disagree: Disagree) -> Array:
-    """(rows, columns); where the file ends early, the rows that are complete."""
+    """Parse values (rows, columns); where the file ends early, the rows that are complete."""
     expected = header.rows * header.columns
     if len(data) != expected:
         size = f"{header.rows} × {header.columns}"

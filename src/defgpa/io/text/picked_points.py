@@ -19,7 +19,7 @@ from defgpa.shapes import Shapes
 
 
 def read_pp(path: Path, options: ReadOptions) -> Document:
-    """The points of a file, by their names."""
+    """Read the points of a file, by their names."""
     data = read_bytes(path)
     if b"<!ENTITY" in data:
         raise make_format_error(path, "picked points", "definitions of entities")
@@ -34,7 +34,7 @@ def read_pp(path: Path, options: ReadOptions) -> Document:
 
 
 def write_pp(path: Path, shapes: Shapes) -> None:
-    """One point a landmark, not active where it is missing."""
+    """Write one point per landmark, not active where it is missing."""
     require_3d(path, shapes, "picked points are 3-D")
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>"]
     for label, point in zip(shapes.landmarks, shapes.points[0].tolist(), strict=True):

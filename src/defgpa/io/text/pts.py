@@ -50,7 +50,7 @@ _MISSING = 9999.0
 
 
 def read_pts(path: Path, options: ReadOptions) -> Document:
-    """The one shape of a ``.pts`` file of either kind."""
+    """Read the one shape of a ``.pts`` file of either kind."""
     lines = [line.strip() for line in read_text(path).split("\n")]
     (at, first), *following = ((at, line) for at, line in enumerate(lines, start=1) if line)
     labels: tuple[str, ...] | None = None
@@ -70,14 +70,14 @@ def read_pts(path: Path, options: ReadOptions) -> Document:
 
 
 def write_pts(path: Path, shapes: Shapes) -> None:
-    """One shape, in the kind of file that fits its dimension."""
+    """Write one shape, in the kind of file that fits its dimension."""
     write_text(
         path, _format_faces(shapes) if shapes.n_dims == 2 else _format_landmarks(path, shapes)
     )
 
 
 def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
-    """``n_points: N`` and N rows between braces."""
+    """Read ``n_points: N`` and N rows between braces."""
     announced = [at for at, line in enumerate(lines) if line.lower().startswith("n_points")]
     if not announced or "{" not in lines:
         raise FormatError(f"{path}: expected 'n_points: N' and then '{{'; found neither or one.")
@@ -93,7 +93,7 @@ def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
 def _read_landmark(
     path: Path, lines: Sequence[Line], disagree: Disagree
 ) -> tuple[Array, tuple[str, ...] | None]:
-    """A count, then rows ``label x y z``; the label is all before the last three words."""
+    """Read a count, then rows ``label x y z``; the label is all before the last three words."""
     if len(lines) < 2:
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
     (at, announced), *rows = lines
@@ -113,7 +113,7 @@ def _read_landmark(
 
 
 def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagree) -> Array:
-    """``point`` or ``index``, a count, then rows of 2 or 3 numbers."""
+    """Read ``point`` or ``index``, a count, then rows of 2 or 3 numbers."""
     if len(lines) < 2:
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
     (at, announced), *rows = lines
@@ -127,7 +127,7 @@ def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagr
 
 
 def _is_bare(first: str, rest: Sequence[Line]) -> bool:
-    """Whether rows of 2 or 3 words follow on numbers: the first such row, or how many come."""
+    """Return whether rows of 2 or 3 numbers follow, perhaps after their count."""
     widths = {len(line.split()) for _, line in rest}
     return widths in ({2}, {3}) and all(map(is_number, first.split()))
 

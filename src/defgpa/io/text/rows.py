@@ -54,13 +54,13 @@ Roles = tuple[tuple[int, ...], int | None, int | None]  # columns: axes, shape, 
 
 
 def read_named_columns(table: Table, options: ReadOptions) -> Document | None:
-    """Rows are shapes, and the heads of their columns name landmarks."""
+    """Read rows that are shapes, under heads that name landmarks."""
     columns = find_coordinate_columns(table.path, table.header_line, table.header)
     return None if columns is None else build_shapes_by_name(table, columns, options)
 
 
 def read_serial_columns(table: Table, options: ReadOptions) -> Document | None:
-    """Rows are shapes; the header counts their coordinates."""
+    """Read rows that are shapes, under a header that counts their coordinates."""
     counted = find_serial_columns(table.header)
     if not counted:
         return None
@@ -69,7 +69,7 @@ def read_serial_columns(table: Table, options: ReadOptions) -> Document | None:
 
 
 def read_bare_rows(table: Table, options: ReadOptions) -> Document:
-    """Rows are shapes; an identifier or words about each around coordinates in order."""
+    """Read rows that are shapes: coordinates in order, with an identifier or words around."""
     start, stop = 0, table.width
     while start < stop and is_descriptive(table.column(start)):
         start += 1
@@ -151,7 +151,7 @@ def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) ->
 
 
 def build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -> Document:
-    """The name of a shape stands in a column without coordinates, if there is one."""
+    """Build shapes named by a column without coordinates, if there is one."""
     taken = columns[1].ravel().tolist()
     heads = list_other_heads(table, [*taken, *find_quality_columns(table.header, columns)])
     name = find_column(heads, _SAY_SHAPE)
@@ -206,7 +206,7 @@ def _apply_quality(
 
 
 def find_roles(table: Table) -> Roles | None:
-    """What the columns are, by their heads, or by what repeats in them; None for other tables."""
+    """Find the role of each column by its head or by what repeats in it; None for other tables."""
     axes = find_plain_axes(table.header)
     if not axes:
         return None if table.header else _infer_roles(table)
@@ -225,7 +225,7 @@ def find_roles(table: Table) -> Roles | None:
 
 
 def _find_shape_column(table: Table, heads: Mapping[int, str], landmark: int | None) -> int | None:
-    """The column that tells shapes apart though its head does not say so, such as ``slice``."""
+    """Find the column that tells shapes apart though its head does not say so, as ``slice``."""
     if landmark is not None and not table.repeats(landmark):
         return None
     for column in heads:
@@ -251,19 +251,19 @@ def _infer_roles(table: Table) -> Roles | None:
 
 
 def _is_grouping(words: Sequence[str]) -> bool:
-    """Whether there are several words, each as often as the others and more than once."""
+    """Return whether there are several words, each equally often and more than once."""
     times = set(Counter(words).values())
     return len(times) == 1 and 1 < min(times) < len(words)
 
 
 def _has_unique_pairs(table: Table, a: int, b: int) -> bool:
-    """Whether no two rows have the same words in both columns."""
+    """Return whether no two rows have the same words in both columns."""
     pairs = list(zip(table.column(a), table.column(b), strict=True))
     return len(set(pairs)) == len(pairs)
 
 
 def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
-    """Rows gathered by their shape; without a landmark column they are in the landmarks' order."""
+    """Read rows grouped by shape; without a landmark column they are in the landmarks' order."""
     axes, shape, landmark = find_roles(table) or ((), None, None)
     if shape is None:
         return None
@@ -333,20 +333,20 @@ def _require_unique_labels(
 
 
 def read_under_axes(table: Table, options: ReadOptions) -> Document | None:
-    """Rows are points under x, y[, z], or points of a scan."""
+    """Read rows that are points under x, y[, z], or points of a scan."""
     plain = find_plain_axes(table.header) or _is_cloud(table)
     return read_one_shape(table, options) if plain else None
 
 
 def read_narrow(table: Table, options: ReadOptions) -> Document | None:
-    """Rows are 2 or 3 numbers, perhaps with a label before them."""
+    """Read rows of 2 or 3 numbers, perhaps with a label before them."""
     words = not all(map(is_number, table.column(0)))
     narrow = table.width - words in (2, 3) or (table.width == 4 and is_enumeration(table.column(0)))
     return read_one_shape(table, options) if narrow else None
 
 
 def read_one_shape(table: Table, options: ReadOptions) -> Document:
-    """All rows are the points of one shape, called like the file."""
+    """Read all rows as the points of one shape, named after the file."""
     axes, _, label = find_roles(table) or (
         _find_axes_by_width(table, options.dimension),
         None,
@@ -373,14 +373,14 @@ def _build_one_shape(
 
 
 def _is_cloud(table: Table) -> bool:
-    """Whether rows are points of a scan, with normals or colours behind them."""
+    """Return whether rows are points of a scan, with normals or colours behind them."""
     if table.path.suffix.lower() != ".xyz" or not all(map(is_number, table.rows[0])):
         return False
     return table.width > 4 or (table.width == 4 and not is_enumeration(table.column(0)))
 
 
 def _find_axes_by_width(table: Table, dimension: int | None) -> tuple[int, ...]:
-    """The last 2 or 3 columns, after a label or a number of the landmark if there is one."""
+    """Find the last 2 or 3 columns, after a label or a number of the landmark if there is one."""
     if _is_cloud(table):
         return 0, 1, 2
     if dimension in (table.width, table.width - 1):
@@ -397,7 +397,7 @@ def _find_axes_by_width(table: Table, dimension: int | None) -> tuple[int, ...]:
 
 
 def _has_landmark_numbers(table: Table) -> bool:
-    """Whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
+    """Return whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
     if table.width != 3 or not is_enumeration(table.column(0)):
         return False
     if table.header and not table.header[0].strip():
@@ -413,7 +413,7 @@ def _has_landmark_numbers(table: Table) -> bool:
 
 
 def find_anatomical_axes(header: Sequence[str]) -> tuple[str, tuple[int, ...]] | None:
-    """The space and the columns of its axes, where the header names them, each once."""
+    """Find the space and the columns of its axes, where the header names each once."""
     heads = [head.strip().lower() for head in header]
     for space in ("LPS", "RAS"):
         if all(heads.count(axis) == 1 for axis in space.lower()):
@@ -422,7 +422,7 @@ def find_anatomical_axes(header: Sequence[str]) -> tuple[str, tuple[int, ...]] |
 
 
 def read_control_points(table: Table, _: ReadOptions) -> Document | None:
-    """One shape as 3D Slicer exports it; ``defined`` is 0 for a point that was not placed."""
+    """Read one shape as 3D Slicer exports it; ``defined`` is 0 for a point that was not placed."""
     space_and_axes = find_anatomical_axes(table.header)
     if space_and_axes is None:
         return None

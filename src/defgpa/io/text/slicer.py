@@ -82,7 +82,7 @@ def read_markups(path: Path, options: ReadOptions) -> Document:
 
 
 def _parse_point_list(path: Path, node: Mapping[str, Any]) -> tuple[str, list[Point], list[str]]:
-    """The space, the points and the labels of one markup."""
+    """Parse the space, the points and the labels of one markup."""
     control_points = _accept_previews(path, node.get("controlPoints", []))
     points = [_parse_position(path, k, point) for k, point in enumerate(control_points, start=1)]
     labels = [str(point.get("label") or "").strip() for point in control_points]
@@ -91,7 +91,7 @@ def _parse_point_list(path: Path, node: Mapping[str, Any]) -> tuple[str, list[Po
 
 
 def _append_curves(path: Path, document: Document, curves: Sequence[Mapping[str, Any]]) -> Document:
-    """The only specimen of a document with curves behind its landmarks, in its space."""
+    """Append curves to the landmarks of the only specimen of a document, in its space."""
     (specimen,) = document.specimens
     space = document.metadata["space"]
     blocks, names, counts = [specimen.points], list[str](), Counter[str]()
@@ -112,7 +112,7 @@ def _append_curves(path: Path, document: Document, curves: Sequence[Mapping[str,
 
 
 def write_markups(path: Path, shapes: Shapes) -> None:
-    """One shape as a list of fiducials; a landmark not seen gets the status ``missing``."""
+    """Write one shape as a list of fiducials; a missing landmark has the status ``missing``."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
     space, points = _get_space(shapes), shapes[0]
     semilandmarks = shapes.metadata.get("semilandmarks")
@@ -138,7 +138,7 @@ def write_markups(path: Path, shapes: Shapes) -> None:
 def _find_point_lists(
     path: Path, content: Any, options: ReadOptions
 ) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The list of landmarks, and the curves besides; planes, lines and angles are neither.
+    """Find the list of landmarks, and the curves besides; planes, lines and angles are neither.
 
     A curve alone is a list of landmarks, unless curves are to be resampled.
     """
@@ -179,7 +179,7 @@ def _parse_space(path: Path, system: str, expected: str, line: int | None) -> st
 
 
 def _accept_previews(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The points; where all are previews at places of their own, they are meant.
+    """Return the points; accept previews where all points are previews at distinct places.
 
     So do programs write them that detect landmarks; of a template, all lie in the origin.
     """
@@ -212,7 +212,7 @@ def _is_number(value: object) -> bool:
 
 
 def _describe(label: str, semilandmarks: Sequence[str] | None) -> str:
-    """SlicerMorph's word for a landmark, where it is known which are semilandmarks."""
+    """Return SlicerMorph's word for a landmark, where it is known which are semilandmarks."""
     if semilandmarks is None:
         return ""
     return "Semi" if label in semilandmarks else "Fixed"
@@ -240,7 +240,7 @@ def _make_control_point(
 
 
 def read_fcsv(path: Path, options: ReadOptions) -> Document:
-    """The points of an ``.fcsv`` file, by the names of its columns."""
+    """Read the points of an ``.fcsv`` file, by the names of its columns."""
     lines = _read_fcsv_lines(path)
     at, system = next(_find_headers(lines, "CoordinateSystem"), (0, "RAS"))
     space = _parse_space(path, system, "CoordinateSystem LPS, RAS, 0 or 1", at)
@@ -256,7 +256,7 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
 
 
 def write_fcsv(path: Path, shapes: Shapes) -> None:
-    """One shape; a landmark not seen has no row, as the format has no other way to say it."""
+    """Write one shape; a missing landmark has no row, as the format has no other way."""
     require_3d(path, shapes, "Slicer markups hold 3-D points")
     space, points = _get_space(shapes), shapes[0]
     head = f"# Markups fiducial file version = 4.11\n# CoordinateSystem = {space}\n"
@@ -270,7 +270,7 @@ def write_fcsv(path: Path, shapes: Shapes) -> None:
 
 
 def _read_fcsv_lines(path: Path) -> list[str]:
-    """The lines of a file; where they end as on Linux or Windows, a CR inside them is a blank."""
+    """Read the lines of a file; a CR inside lines that end otherwise is a blank."""
     text = read_text(path)
     stored = decode_text(read_bytes(path)).replace("\r\n", "\n").strip()
     if "\n" in stored and "\r" in stored:
@@ -279,7 +279,7 @@ def _read_fcsv_lines(path: Path) -> list[str]:
 
 
 def _find_headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
-    """The values of ``# key = value``, with their line numbers."""
+    """Find the values of ``# key = value``, with their line numbers."""
     pattern = re.compile(rf"#\s*{key}\s*=\s*(.*)", re.IGNORECASE)
     for at, line in enumerate(lines, start=1):
         if line.startswith("#") and (match := pattern.match(line)):
@@ -287,7 +287,7 @@ def _find_headers(lines: Sequence[str], key: str) -> Iterator[tuple[int, str]]:
 
 
 def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
-    """The names of the columns; files without them are those of Slicer 4 or, with few, of 3."""
+    """Find the names of the columns; without them, those of Slicer 4 or, with few, of 3."""
     version = next(_find_headers(lines, "Markups fiducial file version"), None)
     first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
     many = first.count(",") > _SLICER_3_COLUMNS.count(",")
@@ -302,7 +302,7 @@ def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
 def _parse_fcsv_rows(
     path: Path, lines: Sequence[str], columns: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str], bool]]:
-    """The line of every row, its fields by their columns, and whether its point is defined.
+    """Parse every row: its line, its fields by column, and whether its point is defined.
 
     Slicer 5 adds a status, of which 2 is "defined", and a flag to every row, without columns.
     """
@@ -333,7 +333,7 @@ def _parse_fcsv_rows(
 def _build_document(
     path: Path, space: str, points: Sequence[Point], labels: Sequence[str], options: ReadOptions
 ) -> Document:
-    """One specimen; its points are matched by label if every one has a label, else by order."""
+    """Build one specimen, matched by label if every point has one, else by order."""
     name = re.sub(r"((\.mrk)?\.json|\.fcsv)\Z", "", path.name, flags=re.IGNORECASE)
     array = np.array(points, dtype=np.float64).reshape(-1, 3)
     array = mask_missing(array, options.missing, space)

@@ -22,7 +22,7 @@ _KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is th
 
 
 def read_stereomorph(path: Path, options: ReadOptions) -> Document:
-    """The landmarks of a shape file."""
+    """Read the landmarks of a shape file."""
     text = read_text(path)
     blocks = (match for kind in _KINDS if (match := _find_block(text, kind)))
     block = next((match for match in blocks if match[1].strip()), None)
@@ -42,7 +42,7 @@ def read_stereomorph(path: Path, options: ReadOptions) -> Document:
 
 
 def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
-    """The image, and the scale where it is in the coordinates."""
+    """Collect the image, and the scale where it is in the coordinates."""
     words = {key: _find_block(text, key) for key in ("image.name", "scaling")}
     image, scale = (match[1].strip() if match else "" for match in words.values())
     metadata: dict[str, Any] = {"images": image} if image else {}
@@ -51,12 +51,12 @@ def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
 
 
 def _find_block(text: str, kind: str) -> re.Match[str] | None:
-    """What stands between the tags of one kind."""
+    """Find the text between the tags of one kind."""
     return re.search(rf"<{re.escape(kind)}\b[^>]*>(.*?)</{re.escape(kind)}>", text, re.DOTALL)
 
 
 def _parse_row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
-    """A name, which may hold blanks, and two or three numbers."""
+    """Parse a name, which may hold blanks, and two or three numbers."""
     label, *coordinates = row.strip().split("\t") if "\t" in row.strip() else row.split()
     if len(coordinates) not in (2, 3):
         raise make_format_error(

@@ -53,16 +53,16 @@ class Table:
         return len(self.rows[0])
 
     def column(self, number: int) -> list[str]:
-        """The words of one column."""
+        """Return the words of one column."""
         return [row[number].strip() for row in self.rows]
 
     def repeats(self, column: int) -> bool:
-        """Whether a word stands in a column more than once."""
+        """Return whether a word stands in a column more than once."""
         words = self.column(column)
         return len(set(words)) < len(words)
 
     def numbers(self, columns: Sequence[int]) -> Array:
-        """(rows, columns) the numbers of these columns, in this order."""
+        """Return (rows, columns) the numbers of these columns, in this order."""
         cells = self._replace_decimal_commas([[row[k] for k in columns] for row in self.rows])
         quick = parse_rows_fast(cells)
         if quick is not None:
@@ -71,7 +71,7 @@ class Table:
         return np.array([parse_numbers(self.path, at, row) for at, row in pairs])
 
     def _replace_decimal_commas(self, cells: list[list[str]]) -> list[list[str]]:
-        """The cells with decimal points, where other marks leave the comma to the decimals."""
+        """Replace decimal commas by points, where the comma is no separator."""
         if self.delimiter == "," or not any(map(has_decimal_comma, chain.from_iterable(cells))):
             return cells
         for at, row in zip(self.lines, cells, strict=True):
@@ -87,12 +87,12 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Rows of equal length, and the header if the first of them is one."""
+    """Read rows of equal length, and the header if the first of them is one."""
     return parse_table(path, read_text(path))
 
 
 def parse_table(path: Path, text: str) -> Table:
-    """Rows of equal length, and the header if the first of them is one, from the text of a file."""
+    """Parse the text of a file: rows of equal length, and the header if the first is one."""
     lines, rows, delimiter = _split_cells(path, text)
     titles = _count_title_rows(rows)
     lines, rows = lines[titles:], _add_corner_cell(_remove_padding(rows[titles:]))
@@ -109,7 +109,7 @@ def parse_table(path: Path, text: str) -> Table:
 
 
 def _split_cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str]:
-    """The rows that are not blank, with their lines, and what separates their cells.
+    """Split rows that are not blank into cells, with their lines and the separator.
 
     Comments may only stand on top.
     """
@@ -130,7 +130,7 @@ def _split_cells(path: Path, text: str) -> tuple[list[int], list[list[str]], str
 
 
 def _find_start(lines: Sequence[str]) -> tuple[int, str]:
-    """Where the table begins, and the delimiter that Excel's ``sep=;`` line names."""
+    """Find where the table begins, and the delimiter that Excel's ``sep=;`` line names."""
     start, hint = 0, ""
     while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
         start += 1
@@ -146,7 +146,7 @@ def _find_start(lines: Sequence[str]) -> tuple[int, str]:
 
 
 def _detect_delimiter(lines: Sequence[str]) -> str:
-    """What stands in every line, or else in most; "" is blanks."""
+    """Detect the delimiter that is in every line, or else in most; "" is blanks."""
     full = [line for line in lines if line.strip()]
     marks = _DELIMITERS[:-1] if _has_decimals_between_blanks(full) else _DELIMITERS
     shares = {mark: sum(mark in line for line in full) for mark in marks}
@@ -155,7 +155,7 @@ def _detect_delimiter(lines: Sequence[str]) -> str:
 
 
 def _has_decimals_between_blanks(lines: Sequence[str]) -> bool:
-    """Whether all commas are those of decimals: ``1,5 2,5`` is no table of three columns."""
+    """Return whether all commas are decimal: ``1,5 2,5`` is no table of three columns."""
     rows = [line.split() for line in lines if "," in line]
     return bool(rows) and all(
         len(row) > 1 and all(_DECIMAL.fullmatch(word) for word in row if "," in word)
@@ -176,7 +176,7 @@ def _split_rows(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, lis
 
 
 def guard_formula(cell: str) -> str:
-    """A word behind an apostrophe where a spreadsheet would run it as a formula.
+    """Put an apostrophe before a word that a spreadsheet would run as a formula.
 
     >>> [guard_formula(word) for word in ("=1+1", "@apex", "-7", "wing")]
     ["'=1+1", "'@apex", '-7', 'wing']
@@ -185,7 +185,7 @@ def guard_formula(cell: str) -> str:
 
 
 def remove_guard(cell: str) -> str:
-    """The word that was guarded."""
+    """Remove the apostrophe of a guarded word."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -214,14 +214,14 @@ def format_csv(
 
 
 def _split_at_blanks(line: str) -> list[str]:
-    """The cells of a line; one with blanks inside is quoted."""
+    """Split a line at blanks into cells; a cell with blanks inside is quoted."""
     if '"' not in line:
         return line.split()
     return [quoted.replace('""', '"') or bare for quoted, bare in _QUOTED.findall(line)]
 
 
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows on top are a title: a single cell of words, above rows of three and more."""
+    """Count the rows on top that are a title: one cell of words above rows of three or more."""
     filled = [[cell for cell in row if cell.strip()] for row in rows[:6]]
     titles = (len(cells) == 1 and not is_number(cells[0]) for cells in filled)
     count = next((k for k, is_title in enumerate(titles) if not is_title), len(filled))
@@ -242,7 +242,7 @@ def _is_column_numbering(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _add_corner_cell(rows: list[list[str]]) -> list[list[str]]:
-    """The rows under a header with a cell for every column.
+    """Add a corner cell, so that the header has one for every column.
 
     R's ``write.table`` has none for the names of the rows.
     """
@@ -253,14 +253,14 @@ def _add_corner_cell(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _remove_padding(rows: list[list[str]]) -> list[list[str]]:
-    """Without the empty cells that spreadsheets add at the right of all rows."""
+    """Remove the empty cells that spreadsheets add at the right of all rows."""
     used = max(map(_count_used_cells, rows))
     padded = min(map(len, rows)) >= used and max(map(len, rows)) > used
     return [row[:used] for row in rows] if padded else rows
 
 
 def _count_used_cells(row: Sequence[str]) -> int:
-    """The number of cells up to the last that is not empty."""
+    """Count the cells up to the last that is not empty."""
     used = len(row)
     while used and not row[used - 1].strip():
         used -= 1
@@ -268,7 +268,7 @@ def _count_used_cells(row: Sequence[str]) -> int:
 
 
 def _is_header(row: Sequence[str]) -> bool:
-    """Whether the entries after the first are words, mostly: one alone is a mistake.
+    """Return whether most entries after the first are words: one alone is a mistake.
 
     Programs that number the columns write 0, 1, 2, … after an empty cell, or 1, 2, 3, … after
     the words for what else they know; R numbers those of an array 1.1, 2.1, 1.2, ….
@@ -285,7 +285,7 @@ def _is_header(row: Sequence[str]) -> bool:
 
 
 def _is_array_header(cells: Sequence[str]) -> bool:
-    """Whether these are the columns of an array without names: 1.1, 2.1, 1.2, 2.2, …"""
+    """Return whether these are columns of an array without names: 1.1, 2.1, 1.2, 2.2, …"""
     return any(
         len(cells) >= 2 * d
         and list(cells) == [f"{k % d + 1}.{k // d + 1}" for k in range(len(cells))]
@@ -294,17 +294,17 @@ def _is_array_header(cells: Sequence[str]) -> bool:
 
 
 def is_whole(cell: str) -> bool:
-    """Whether a cell is a whole number without a sign."""
+    """Return whether a cell is an integer without a sign."""
     return re.fullmatch(r"[0-9]+", cell.strip()) is not None
 
 
 def is_enumeration(words: Sequence[str]) -> bool:
-    """Whether these are 0, 1, 2, … or 1, 2, 3, …"""
+    """Return whether these are 0, 1, 2, … or 1, 2, 3, …"""
     return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
 
 
 def parse_first_rows(head: bytes) -> tuple[list[list[str]], str]:
-    """The first rows of a table by the first bytes of its file, and what separates their cells."""
+    """Parse the first rows of a table from the first bytes of its file, and find the separator."""
     lines = decode_head(head).split("\n")
     start, hint = _find_start(lines)
     full = [line for line in lines[start : start + 20] if line.strip()]

@@ -62,7 +62,7 @@ class _Entry:
 
 
 def read_tps(path: Path, options: ReadOptions) -> Document:
-    """All specimens of a TPS file."""
+    """Read all specimens of a TPS file."""
     with collect_disagreements(path, options) as disagree:
         records = _group_records(path, list(_read_entries(path, disagree)))
         specimens = tuple(
@@ -94,7 +94,7 @@ def write_tps(path: Path, shapes: Shapes) -> None:
 
 
 def _divide_by_scale(points: Array, scale: float) -> Array | None:
-    """The shortest coordinates whose product with the scale gives the points to the last digit.
+    """Find the shortest coordinates whose product with the scale gives the points exactly.
 
     None if there are none, as for points that were moved since they were read.
     """
@@ -116,7 +116,7 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
 
 
 def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
-    """The keys of a file in their order; what stands between must be rows of numbers."""
+    """Read the keys of a file in order; what stands between must be rows of numbers."""
     budget, line = Budget(path), 1
     for section in _split_sections(path):
         opening, _, rows = section.partition("\n")
@@ -161,7 +161,7 @@ def _require_no_rows(text: str, first: int, expected: str, disagree: Disagree) -
 
 
 def _group_records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
-    """The entries of each specimen: its landmarks, then its name and scale, or these first."""
+    """Group the entries by specimen: landmarks first, or name and scale first."""
     if not any(entry.key in _LANDMARKS for entry in entries):
         raise FormatError(f"{path} has no specimen: expected a line LM=n or LM3=n; found none.")
     before: list[_Entry] = []
@@ -181,7 +181,7 @@ def _group_records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
 
 
 def _has_names_first(entries: Sequence[_Entry]) -> bool:
-    """Whether all specimens open with their name, image or scale, and end with their rows."""
+    """Return whether all specimens open with name, image or scale and end with their rows."""
     keys = [entry.key for entry in entries]
     if keys[0] not in _NAMES or keys[-1] not in _LANDMARKS:
         return False
@@ -234,7 +234,7 @@ def _check_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
 def _parse_curves(
     path: Path, record: Sequence[_Entry], disagree: Disagree
 ) -> list[tuple[tuple[str, ...], Array]]:
-    """Names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
+    """Parse names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
     kind, curves = "curve", []
     announced, present = Counter[str](), Counter[str]()
     for entry in record:
@@ -282,7 +282,7 @@ def _find_curves(shapes: Shapes) -> list[tuple[str, int]]:
 
 
 def _format_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str]:
-    """The landmarks, then the curves, those of one kind below their number."""
+    """Format the landmarks, then the curves, those of one kind below their number."""
     rows = map(format_row, points.tolist())
     m = len(points) - sum(size for _, size in curves)
     lines = [f"{'LM' if points.shape[1] == 2 else 'LM3'}={m}", *islice(rows, m)]
@@ -295,7 +295,7 @@ def _format_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str
 
 
 def _format_words(metadata: Mapping[str, Any], shape: int, name: str) -> list[str]:
-    """The words about a specimen; a line break would start a line of its own."""
+    """Format the words about a specimen; replace line breaks, which would start a new key."""
     variables = (metadata.get("variables") or {shape: None})[shape] or {}
     fields = (
         ("IMAGE", (metadata.get("images") or {shape: None})[shape]),

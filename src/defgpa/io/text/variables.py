@@ -26,7 +26,7 @@ _FILLERS = ("id", "name", "no", "nr", "number", "label")
 def collect_metadata(
     table: Table, rows: Sequence[int], columns: Mapping[int, str]
 ) -> dict[str, Any]:
-    """What the rows of one specimen say about it in these columns, where they agree."""
+    """Collect what the rows of one specimen state about it in some columns, where they agree."""
     cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
     agreed = {head: words for head, words in cells.items() if len(words) == 1}
     return build_metadata(
@@ -35,7 +35,7 @@ def collect_metadata(
 
 
 def find_variables(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
-    """All columns but those taken for something else; in a table without header, by number.
+    """Find all columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
     """
@@ -50,31 +50,31 @@ def find_variables(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
 
 
 def list_other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
-    """What the columns that are not taken are called, in one word each."""
+    """List the heads of the columns that are not used, in one word each."""
     used = set(taken)
     return {c: simplify_head(head) for c, head in enumerate(table.header) if c not in used}
 
 
 def simplify_head(text: str) -> str:
-    """``Specimen ID`` as ``specimen``, ``id`` as it is."""
+    """Simplify a head: ``Specimen ID`` becomes ``specimen``, ``id`` stays."""
     words = re.findall(r"[a-z]+", text.lower())
     return " ".join(word for word in words if word not in _FILLERS) or " ".join(words)
 
 
 def find_column(heads: Mapping[int, str], words: Sequence[str]) -> int | None:
-    """The column that has the first of these words, or its plural, as its head."""
+    """Find the column that has the first of these words, or its plural, as its head."""
     columns = ((c for c, head in heads.items() if head in (word, f"{word}s")) for word in words)
     return next(chain.from_iterable(columns), None)
 
 
 def is_descriptive(cells: Sequence[str]) -> bool:
-    """Whether a column describes: it has words, and no number in it."""
+    """Return whether a column describes: it has words, and no number in it."""
     words = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
     return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
 
 
 def get_variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
-    """``metadata["variables"]`` column by column; "" where a shape says nothing."""
+    """Return ``metadata["variables"]`` column by column; "" where a shape says nothing."""
     rows = [row or {} for row in shapes.metadata.get("variables") or ()]
     heads = dict.fromkeys(head for row in rows for head in row)
     return {head: [row.get(head, "") for row in rows] for head in heads}
