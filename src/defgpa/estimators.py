@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
@@ -98,10 +98,14 @@ class AlignmentEstimator(BaseEstimator):
     alignment_: Alignment
     output: str = "aligned"
     robust: Robust | bool = False
+    tuning: Tuning | None = None
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Refuse unknown parameters with the place where they belong."""
-        _require_known_parameters(cls, parameters)
+    def __new__(cls, *args: object, **parameters: object) -> Self:
+        """Raise a TypeError that says where an unknown parameter belongs."""
+        accepted = inspect.signature(cls).parameters
+        for name in parameters:
+            if name not in accepted:
+                raise TypeError(_explain_unknown_parameter(cls.__name__, name, list(accepted)))
         return super().__new__(cls)
 
     def __getattr__(self, name: str) -> Any:
@@ -136,16 +140,33 @@ class AlignmentEstimator(BaseEstimator):
         return self
 
     def align(self, shapes: ShapesLike) -> Alignment:
-        """The alignment of the shapes; what was found is in it, and nothing is warned of.
+        """Align shapes and check them; the findings are in the result, and nothing is warned of.
 
-        The shapes themselves are looked at too: exchanged and misplaced landmarks, other units,
-        and by how much the reference would change without them.
+        The shapes themselves are checked too: exchanged and misplaced landmarks, other units, and
+        by how much the reference would change without them.
         """
-        given, geometry = self._admitted(shapes)
+        valid, geometry = self._validate(shapes)
         settings = check_robust(self.robust, type(self).__name__)
         if settings is not None:
-            return self._align_robustly(given, settings)
-        return self.looked_at(self._solved(given, geometry), geometry)
+            return self._align_robustly(valid, settings)
+        return self.add_input_findings(self._solve(valid, geometry), geometry)
+
+    def _validate(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
+        """Return shapes that can be aligned and fit into memory, and their geometry."""
+        valid = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
+        # what a fit surely takes: the points centred, and their images
+        require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
+        return valid, valid.measure()
+
+    def _solve(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+        """Align valid shapes: a landmark of one shape only is left out, then placed by its warp."""
+        with self._choose_threads(shapes):
+            shared, shared_geometry = drop_unlinked_landmarks(shapes, geometry)
+            return place_lone_landmarks(self._align_linked(shared, shared_geometry), shapes)
+
+    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+        """Align shapes that are linked by their landmarks and each extended enough."""
+        raise NotImplementedError
 
     def _align_robustly(self, shapes: Shapes, settings: Robust) -> Alignment:
         """Estimate landmark weights, align with them, and keep what they reject in the result."""
@@ -154,15 +175,15 @@ class AlignmentEstimator(BaseEstimator):
         require_linkage(core)
 
         def fit(weights: Array, stiffness: float) -> WeightedFit:
-            with self._threads(core):
+            with self._choose_threads(core):
                 return self._fit_weighted(core, core.with_weights(weights), stiffness)
 
         estimated = estimate_weights(core.points, core.relative_weights, fit, settings)
         rejection = spread_over_landmarks(estimated, shapes, shared)
         faint = keep_faint(rejection.weights, shapes.relative_weights)
-        fitted = self.looked_at(self._solved(*self._admitted(shapes.with_weights(faint))))
-        told = check_rejection(rejection, shapes.visible, shapes.names, shapes.landmarks)
-        findings = (*told, *fitted.findings)
+        fitted = self.add_input_findings(self.solve(shapes.with_weights(faint)))
+        rejections = check_rejection(rejection, shapes.visible, shapes.names, shapes.landmarks)
+        findings = (*rejections, *fitted.findings)
         return replace(fitted, shapes=shapes, rejection=rejection, findings=findings)
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
@@ -172,55 +193,40 @@ class AlignmentEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def looked_at(self, alignment: Alignment, geometry: Geometry | None = None) -> Alignment:
-        """An alignment that was made, with what its shapes (and their geometry) themselves show."""
-        tuning, shapes = self._thresholds, alignment.shapes
-        geometry = geometry or shapes.measure()
-        found = [self._with_change(f, alignment) for f in check_input(alignment, geometry, tuning)]
-        told = add_deformation_finding((*alignment.findings, *found), alignment, tuning)
-        return replace(alignment, findings=told)
+    def add_input_findings(
+        self, alignment: Alignment, geometry: Geometry | None = None
+    ) -> Alignment:
+        """Check the shapes of an alignment, and add what is found to its findings."""
+        tuning, geometry = self.tuning or DEFAULT, geometry or alignment.shapes.measure()
+        findings = [
+            self._measure_influence(finding, alignment)
+            for finding in check_input(alignment, geometry, tuning)
+        ]
+        all_findings = (*alignment.findings, *findings)
+        return replace(alignment, findings=add_deformation_finding(all_findings, alignment, tuning))
 
-    @property
-    def _thresholds(self) -> Tuning:
-        """The thresholds of the parameter ``tuning``, or the default ones."""
-        own = getattr(self, "tuning", None)
-        return own if isinstance(own, Tuning) else DEFAULT
-
-    def _with_change(self, finding: Finding, alignment: Alignment) -> Finding:
-        """A finding on landmarks of a shape, with the change of the reference without them."""
-        shapes, most = alignment.shapes, self._thresholds.refitted_landmarks
-        if not (finding.landmarks and finding.shapes and shapes.visible.size < most):
+    def _measure_influence(self, finding: Finding, alignment: Alignment) -> Finding:
+        """Add to a finding on landmarks of a shape how the reference changes without them."""
+        shapes, max_landmarks = alignment.shapes, (self.tuning or DEFAULT).refitted_landmarks
+        if not (finding.landmarks and finding.shapes and shapes.visible.size < max_landmarks):
             return finding
-        chosen = [shapes.landmarks.index(label) for label in finding.landmarks]
+        doubtful = [shapes.landmarks.index(label) for label in finding.landmarks]
         points = np.array(shapes.points)
-        points[shapes.index(finding.shapes[0]), chosen] = np.nan
+        points[shapes.index(finding.shapes[0]), doubtful] = np.nan
         try:
-            other = self.solve(shapes.with_points(points))
-        except DefgpaError:  # the rest does not hang together without it
+            refitted = self.solve(shapes.with_points(points))
+        except DefgpaError:  # the others are not linked without it
             return finding
-        both = (shapes.views >= 2) & (other.shapes.views >= 2)
-        change = procrustes_distance(other.reference[both], alignment.reference[both])
+        shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
+        change = procrustes_distance(refitted.reference[shared], alignment.reference[shared])
         return replace(finding, values={**finding.values, "change": change})
 
     def solve(self, shapes: ShapesLike) -> Alignment:
-        """The alignment of the shapes, without a look at what may be wrong with them."""
-        return self._solved(*self._admitted(shapes))
+        """Align shapes without checking them for mistakes."""
+        return self._solve(*self._validate(shapes))
 
-    def _admitted(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
-        """Shapes that can be aligned and fit into memory, and their geometry."""
-        given = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
-        # what a fit surely takes: the points centred, and their images
-        require_memory(2 * given.points.nbytes, self._thresholds)
-        return given, given.measure()
-
-    def _solved(self, given: Shapes, geometry: Geometry) -> Alignment:
-        """The alignment of admitted shapes."""
-        with self._threads(given):
-            core = _linked_core(given, geometry)
-            return with_lone_landmarks(self._aligned(*core), given)
-
-    def _threads(self, shapes: Shapes) -> AbstractContextManager[None]:
-        """As many threads as pay: a landmark becomes more numbers where warps bend."""
+    def _choose_threads(self, shapes: Shapes) -> AbstractContextManager[None]:
+        """Use as many threads as pay: a landmark becomes more numbers where warps bend."""
         bends = not isinstance(getattr(self, "warp", Affine()), Affine)
         return choose_threads(
             shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1)
@@ -265,21 +271,17 @@ class AlignmentEstimator(BaseEstimator):
         """Set parameters as in scikit-learn; ``warp__smoothing`` puts another warp in its place."""
         nested: dict[str, dict[str, Any]] = {}
         for name in [name for name in params if "__" in name]:
-            part, _, key = name.partition("__")
-            nested.setdefault(part, {})[key] = params.pop(name)
+            owner, _, key = name.partition("__")
+            nested.setdefault(owner, {})[key] = params.pop(name)
         super().set_params(**params)
-        for part, wanted in nested.items():
-            if part not in self.get_params(deep=False):
-                super().set_params(**{part: wanted})  # which says what there is
-            held = getattr(self, part)
-            if held is None and part == "warp":
-                held = getattr(self, "model", None)
-            setattr(self, part, held.set_params(**wanted))
+        for owner, values in nested.items():
+            if owner not in self.get_params(deep=False):
+                super().set_params(**{owner: values})  # which says what there is
+            component = getattr(self, owner)
+            if component is None and owner == "warp":
+                component = getattr(self, "model", None)
+            setattr(self, owner, component.set_params(**values))
         return self
-
-    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
-        """The alignment of shapes that are linked and each extended enough."""
-        raise NotImplementedError
 
     @property
     def reference_(self) -> Array:
@@ -442,26 +444,42 @@ class DefGPA(AlignmentEstimator):
     @property
     def model(self) -> WarpModel:
         """The warp model in use: the one given, or the default."""
-        return _checked_model(self.warp)
+        return _check_model(self.warp)
 
     def method(self, dim: int) -> Method:
-        """How shapes in ``dim`` dimensions are fitted, apart from the warp; checked."""
-        _require_part(self.centering, "apply", "centering", "SoftCentering() or ExactCentering()")
-        _require_part(self.solver, "find_axes", "solver", "Dense() or Iterative()")
+        """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
+        centering = SoftCentering() if self.centering is None else self.centering
+        if isinstance(centering, type) or not hasattr(centering, "apply"):
+            raise TypeError(
+                "The 'centering' parameter of DefGPA must be SoftCentering() or ExactCentering(), "
+                f"or None. Got {centering!r} instead."
+            )
+        solver = self.solver
+        if solver is not None and (isinstance(solver, type) or not hasattr(solver, "find_axes")):
+            raise TypeError(
+                "The 'solver' parameter of DefGPA must be Dense() or Iterative(), or None. "
+                f"Got {solver!r} instead."
+            )
         budget = self.memory_budget
         if not (isinstance(budget, (int, float, np.number)) and budget >= 0):
             raise ValueError(
                 "The 'memory_budget' parameter of DefGPA must be a number of bytes. "
                 f"Got {budget!r} instead."
             )
+        proportions = self.proportions
+        if isinstance(proportions, str) and proportions not in ("rigid", "prior"):
+            raise ValueError(
+                "The 'proportions' parameter of DefGPA must be 'rigid', 'prior', or the "
+                f"{dim} eigenvalues of the reference covariance. Got {proportions!r} instead."
+            )
         return Method(
-            _checked_proportions(self.proportions, dim),
-            SoftCentering() if self.centering is None else self.centering,
-            self.solver,
-            DEFAULT if self.tuning is None else self.tuning,
+            proportions if isinstance(proportions, str) else check_eigenvalues(proportions, dim),
+            centering,
+            solver,
+            self.tuning or DEFAULT,
         )
 
-    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         return self.prepare(shapes, geometry).align()
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
@@ -579,7 +597,7 @@ class ElasticGPA(AlignmentEstimator):
     @property
     def model(self) -> WarpModel:
         """The warp model in use: the one given, or the default."""
-        return _checked_model(self.warp, "ElasticGPA")
+        return _check_model(self.warp, "ElasticGPA")
 
     @property
     def deformable(self) -> DefGPA:
@@ -589,9 +607,9 @@ class ElasticGPA(AlignmentEstimator):
     @property
     def dial(self) -> Dial:
         """Where between rigid and elastic; checked."""
-        return Dial(_checked_rigidity(self.rigidity), bool(self.scaling))
+        return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
 
-    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         return self.prepare(shapes, geometry).align(self.dial)
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
@@ -703,10 +721,11 @@ class ElasticProblem:
         )
 
     def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
-        away = superimpose(self.shapes.points, reference) - reference
-        noise = float(np.sqrt(np.nanmean((away**2).sum(axis=2))))
-        tuning = self.deformable.method.tuning
-        return _hinged(self.shapes, reference, noise, self.shapes.n_dims - 1, tuning)
+        shapes, tuning = self.shapes, self.deformable.method.tuning
+        differences = superimpose(shapes.points, reference) - reference
+        noise = float(np.sqrt(np.nanmean((differences**2).sum(axis=2))))
+        rank = shapes.n_dims - 1
+        return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
 
     def _align_softly(self) -> Alignment:
         """Return the deformable alignment, at the size that all of the dial has."""
@@ -769,18 +788,22 @@ class EuclideanGPA(AlignmentEstimator):
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
-    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = fit_rigid(shapes.points, motions, shapes.names, geometry, unequal_weights(shapes))
-        votes = _votes(fit.reference, geometry)
+        votes = _vote_on_sides(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
             even = shapes.points / geometry.size[:, None, None]
-            votes = _votes(fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry)
+            votes = _vote_on_sides(
+                fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry
+            )
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
-        hinged = _hinged(shapes, fit.reference, fit.rmse_datum, shapes.n_dims - 1)
-        registration = MotionRegistration(motions)
-        return _datum_space_alignment(shapes, fit, votes, condition, registration, hinged)
+        registration, rank = MotionRegistration(motions), shapes.n_dims - 1
+        hinges = check_hinge(
+            fit.reference, shapes.visible, rank, fit.rmse_datum, shapes.names, DEFAULT
+        )
+        return _make_alignment(shapes, fit, votes, condition, registration, hinges)
 
 
 class AffineGPA(AlignmentEstimator):
@@ -826,29 +849,31 @@ class AffineGPA(AlignmentEstimator):
         even = balance_frame(fit)
         return predict_by_maps(even, shapes.points, weighted.weights, compute_affine_leverage)
 
-    def _aligned(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
         fit = fit_affine(shapes.points, shapes.names, geometry, unequal_weights(shapes))
-        told = fit if self.frame == "first" else balance_frame(fit)
-        condition = np.linalg.cond(told.matrices)
-        votes = _votes(told.reference, geometry)
-        even = balance_frame(fit).reference  # as large as the shapes, as the errors are
-        hinged = _hinged(shapes, even, fit.rmse_datum, shapes.n_dims)
-        registration = AffineRegistration()
-        return _datum_space_alignment(shapes, told, votes, condition, registration, hinged)
+        balanced = balance_frame(fit)
+        framed = fit if self.frame == "first" else balanced
+        condition = np.linalg.cond(framed.matrices)
+        votes = _vote_on_sides(framed.reference, geometry)
+        # the balanced reference is as large as the shapes, as the errors are
+        hinges = check_hinge(
+            balanced.reference, shapes.visible, shapes.n_dims, fit.rmse_datum, shapes.names, DEFAULT
+        )
+        return _make_alignment(shapes, framed, votes, condition, AffineRegistration(), hinges)
 
 
 def prepare_problem(
     estimator: DefGPA | ElasticGPA, shapes: ShapesLike
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
-    given, geometry = estimator._admitted(shapes)
-    with estimator._threads(given):
-        return estimator.prepare(*_linked_core(given, geometry))
+    valid, geometry = estimator._validate(shapes)
+    with estimator._choose_threads(valid):
+        return estimator.prepare(*drop_unlinked_landmarks(valid, geometry))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:
@@ -894,15 +919,12 @@ def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Inde
 
 def stiffen(model: Any, factor: float) -> Any:
     """Return the warp model with its smoothing multiplied, or itself where it has none."""
-    values = {name: getattr(model, name, None) for name in ("smoothing", "theta")}
+    if not is_dataclass(model) or isinstance(model, type):
+        return model
+    names = {field.name for field in fields(model)} & {"smoothing", "theta"}
+    values = {name: getattr(model, name) for name in names}
     scaled = {name: factor * value for name, value in values.items() if value is not None}
-    has_fields = is_dataclass(model) and {field.name for field in fields(model)} >= scaled.keys()
-    return copy_with(model, scaled) if scaled and has_fields and factor != 1.0 else model
-
-
-def copy_with(model: Any, values: dict[str, float]) -> Any:
-    """Return a copy of a frozen model with other values."""
-    return replace(model, **values)
+    return replace(model, **scaled) if scaled and factor != 1.0 else model
 
 
 def predict_by_maps(
@@ -949,21 +971,14 @@ def make_deformable_alignment(
     )
 
 
-def _votes(reference: Array, geometry: Geometry) -> Index:
+def _vote_on_sides(reference: Array, geometry: Geometry) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
     moments = compute_moments(reference, geometry.centred, geometry.visible, geometry.weights)
     sides = find_sides(moments, np.eye(reference.shape[1]))
     return np.asarray(sides.votes * sides.majority)
 
 
-def _hinged(
-    shapes: Shapes, reference: Array, noise: float, rank: int, tuning: Tuning = DEFAULT
-) -> tuple[Finding, ...]:
-    """What is loose between parts of the shapes."""
-    return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
-
-
-def _datum_space_alignment(
+def _make_alignment(
     shapes: Shapes,
     fit: DatumSpaceFit,
     votes: Index,
@@ -971,7 +986,7 @@ def _datum_space_alignment(
     registration: Registration,
     findings: tuple[Finding, ...],
 ) -> Alignment:
-    """The affine maps of a datum-space method as warps; ``condition`` (n,) is that of each."""
+    """Make the alignment of a datum-space fit; ``condition`` (n,) is that of each affine map."""
     facts = DescentDiagnostics(
         votes=votes,
         condition=condition,
@@ -993,68 +1008,76 @@ def _datum_space_alignment(
     )
 
 
-def with_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
-    """The alignment of all landmarks: one seen once stands where its shape's warp puts it."""
+def place_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
+    """Return the alignment of all landmarks, one of a single shape where its warp puts it."""
     if core.shapes.n_landmarks == shapes.n_landmarks:
         return core
     shared = find_common_landmarks(shapes)
-    reference = with_lone(
+    reference = extend_reference(
         core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
     )
-    findings = (*lone_findings(shapes.landmarks, shared), *core.findings)
+    findings = (*report_lone_landmarks(shapes.landmarks, shared), *core.findings)
     return replace(core, shapes=shapes, reference=freeze(reference), findings=findings)
 
 
-def with_lone(
+def extend_reference(
     core: Array,
     warps: Sequence[Warp],
     shared: Index,
     visible: Mask,
-    points_of: Callable[[int], Array],
+    get_points: Callable[[int], Array],
 ) -> Array:
-    """(m, d): the reference of all landmarks, from that of the shared ones.
+    """Add the landmarks of single shapes to a reference, where the warps of these put them.
 
-    A landmark seen once stands where its shape's warp puts it; ``points_of`` gives the points
-    (m, d) of a shape.
+    Parameters
+    ----------
+    core : ndarray of shape (n_shared, n_dims)
+        The reference of the shared landmarks.
+    warps : sequence of Warp
+    shared : ndarray of shape (n_shared,)
+        The numbers of the shared landmarks.
+    visible : ndarray of bool of shape (n_shapes, n_landmarks)
+    get_points : callable
+        Returns the points (n_landmarks, n_dims) of a shape.
+
+    Returns
+    -------
+    ndarray of shape (n_landmarks, n_dims)
     """
     reference = np.empty((visible.shape[1], core.shape[1]))
     reference[shared] = core
     lone = np.setdiff1d(np.arange(len(reference)), shared)
-    seers = visible[:, lone].argmax(axis=0)
-    for seer in np.unique(seers).tolist():
-        own = lone[seers == seer]
-        reference[own] = warps[seer](points_of(seer)[own])
+    shape_of_lone = visible[:, lone].argmax(axis=0)
+    for shape in np.unique(shape_of_lone).tolist():
+        landmarks = lone[shape_of_lone == shape]
+        reference[landmarks] = warps[shape](get_points(shape)[landmarks])
     return reference
 
 
-def lone_findings(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
-    """One that names the landmarks which are not ``shared`` by two shapes; none if all are."""
+def report_lone_landmarks(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
+    """Report the landmarks that are not ``shared`` by two shapes, in one finding."""
     lone = np.setdiff1d(np.arange(len(landmarks)), shared)
     labels = tuple(landmarks[j] for j in lone)
     return (Finding(Problem.LONE_LANDMARKS, landmarks=labels),) if labels else ()
 
 
-def _require_known_parameters(owner: type, parameters: Mapping[str, Any]) -> None:
-    """Raise a TypeError that says where an unknown parameter belongs, if it does anywhere."""
-    known = inspect.signature(owner).parameters
-    for name in parameters:
-        if name in known:
-            continue
-        if name == "scale" and "proportions" in known:
-            raise TypeError(
-                f"{owner.__name__} has no 'scale': write {owner.__name__}(warp, proportions=[λ1, "
-                "…, λd]) to state the eigenvalues of the reference covariance, or "
-                "proportions='prior' to estimate them as in the paper."
-            )
-        if name in inspect.signature(ThinPlateSpline).parameters and "warp" in known:
-            raise TypeError(
-                f"{owner.__name__} has no '{name}': it is a parameter of the warp. Write "
-                f"{owner.__name__}(ThinPlateSpline({name}=...))."
-            )
-        raise TypeError(
-            f"{owner.__name__} got an unexpected keyword argument {name!r}. Its parameters are: "
-            f"{', '.join(known)}."
+def _explain_unknown_parameter(owner: str, name: str, accepted: Sequence[str]) -> str:
+    """Say where a parameter belongs that an estimator does not have, if it does anywhere."""
+    if name == "scale" and "proportions" in accepted:
+        return (
+            f"{owner} has no 'scale': write {owner}(warp, proportions=[λ1, …, λd]) to state the "
+            "eigenvalues of the reference covariance, or proportions='prior' to estimate them as "
+            "in the paper."
         )
+    if name in inspect.signature(ThinPlateSpline).parameters and "warp" in accepted:
+        return (
+            f"{owner} has no '{name}': it is a parameter of the warp. Write "
+            f"{owner}(ThinPlateSpline({name}=...))."
+        )
+    return (
+        f"{owner} got an unexpected keyword argument {name!r}. Its parameters are: "
+        f"{', '.join(accepted)}."
+    )
 
 
 def _require_container(transform: object) -> None:
@@ -1066,20 +1089,13 @@ def _require_container(transform: object) -> None:
         )
 
 
-def _checked_proportions(proportions: Any, dim: int) -> Array | str:
-    if isinstance(proportions, str):
-        if proportions in ("rigid", "prior"):
-            return proportions
-        raise ValueError(
-            "The 'proportions' parameter of DefGPA must be 'rigid', 'prior', or the "
-            f"{dim} eigenvalues of the reference covariance. Got {proportions!r} instead."
-        )
-    return check_eigenvalues(proportions, dim)
-
-
-def _checked_rigidity(rigidity: Any) -> float:
-    number = isinstance(rigidity, (int, float, np.number)) and not isinstance(rigidity, bool)
-    if not number or not rigidity >= 0:
+def _check_rigidity(rigidity: object) -> float:
+    """Return the rigidity as a number, or raise a ValueError."""
+    if (
+        not isinstance(rigidity, (int, float, np.floating, np.integer))
+        or isinstance(rigidity, bool)
+        or not rigidity >= 0
+    ):
         raise ValueError(
             "The 'rigidity' parameter of ElasticGPA must be a number from 0 to infinity. "
             f"Got {rigidity!r} instead."
@@ -1087,7 +1103,8 @@ def _checked_rigidity(rigidity: Any) -> float:
     return float(rigidity)
 
 
-def _checked_model(warp: Any, owner: str = "DefGPA") -> WarpModel:
+def _check_model(warp: WarpModel | None, owner: str = "DefGPA") -> WarpModel:
+    """Return the warp model, by default thin-plate splines, or raise a TypeError."""
     model = ThinPlateSpline() if warp is None else warp
     if isinstance(model, type) or not callable(getattr(model, "basis", None)):
         raise TypeError(
@@ -1097,23 +1114,21 @@ def _checked_model(warp: Any, owner: str = "DefGPA") -> WarpModel:
     return model
 
 
-def _require_part(value: Any, method: str, name: str, examples: str) -> None:
-    """A TypeError unless ``value`` is None or an object with this method."""
-    if value is not None and (
-        isinstance(value, type) or not callable(getattr(value, method, None))
-    ):
-        raise TypeError(
-            f"The '{name}' parameter of DefGPA must be {examples}, or None. Got {value!r} instead."
-        )
+def drop_unlinked_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
+    """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
 
-
-def _linked_core(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
-    """The shapes on the landmarks that two of them see; linked, and each extended enough."""
-    shared = find_common_landmarks(shapes)
-    if len(shared) < shapes.n_landmarks:
-        if len(shared) <= shapes.n_dims:
+    Raises
+    ------
+    ShapeError
+        If too few landmarks are shared, or if they do not link all shapes.
+    DegenerateShapeError
+        If a shape has too few of them, or all on a line.
+    """
+    n_shared = int((shapes.views >= 2).sum())
+    if n_shared < shapes.n_landmarks:
+        if n_shared <= shapes.n_dims:
             raise ShapeError(
-                f"Only {len(shared)} landmarks are seen in more than one shape; aligning in "
+                f"Only {n_shared} landmarks are seen in more than one shape; aligning in "
                 f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
         shapes = drop_lone_landmarks(shapes)

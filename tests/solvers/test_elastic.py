@@ -19,7 +19,7 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.estimators import prepare_problem, with_lone_landmarks
+from defgpa.estimators import place_lone_landmarks, prepare_problem
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
 from defgpa.solvers.cost import build_cost
@@ -464,7 +464,7 @@ def test_several_rigidities_share_what_they_can_and_give_what_each_gives_alone()
     problem = prepare_problem(ElasticGPA(ThinPlateSpline(3)), points)
     for mu in (0.0, 0.1, np.inf):
         alone = ElasticGPA(ThinPlateSpline(3), mu).solve(points)
-        found = with_lone_landmarks(problem.align(Dial(mu, True)), Shapes(points))
+        found = place_lone_landmarks(problem.align(Dial(mu, True)), Shapes(points))
         np.testing.assert_array_equal(found.reference, alone.reference)
         np.testing.assert_array_equal(found.aligned, alone.aligned)
         assert found.findings == alone.findings

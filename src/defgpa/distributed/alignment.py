@@ -23,7 +23,12 @@ from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.cost import build_distributed_cost
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
-from defgpa.estimators import DefGPA, lone_findings, make_deformable_alignment, with_lone
+from defgpa.estimators import (
+    DefGPA,
+    extend_reference,
+    make_deformable_alignment,
+    report_lone_landmarks,
+)
 from defgpa.io import read_shapes
 from defgpa.shapes import Shapes
 from defgpa.solvers.deformable import DeformableFit, fit_deformable
@@ -149,18 +154,18 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     assert sets.rank  # told before anything is solved: a shape that is a line
     fit = fit_deformable(sets, build_distributed_cost(sets, model, chosen.memory_budget), method)
     result = DistributedAlignment(
-        with_lone(fit.reference, fit.coefficients, shared, whole.visible, whole.shape),
+        extend_reference(fit.reference, fit.coefficients, shared, whole.visible, whole.shape),
         fit.coefficients,
         fit.eigenvalues,
         whole.names,
         whole.landmarks,
         fit,
-        (*lone_findings(whole.landmarks, shared), *fit.findings),
+        (*report_lone_landmarks(whole.landmarks, shared), *fit.findings),
         model,
         whole,
     )
     if whole.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
-        result = replace(result, findings=chosen.looked_at(result.gather()).findings)
+        result = replace(result, findings=chosen.add_input_findings(result.gather()).findings)
     warn_about(result.findings)
     return result
 

@@ -22,7 +22,7 @@ from defgpa.estimators import (
     ElasticGPA,
     ElasticProblem,
     fix_robust_weights,
-    with_lone_landmarks,
+    place_lone_landmarks,
 )
 from defgpa.model_selection.fold_predictions import predict_folds
 from defgpa.model_selection.folds import (
@@ -236,7 +236,7 @@ class FoldedModel:
         if problem is None:
             return cls(estimator, align_without_warning(estimator, shapes), None)
         dial = estimator.dial if isinstance(estimator, ElasticGPA) else None
-        full = estimator.looked_at(align_problem(problem, dial, shapes))
+        full = estimator.add_input_findings(align_problem(problem, dial, shapes))
         return cls(estimator, full, problem, dial)
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
@@ -253,8 +253,8 @@ def align_problem(
     """Align shapes whose warps are eliminated, with the landmarks that only one of them has."""
     if isinstance(problem, ElasticProblem):
         assert dial is not None
-        return with_lone_landmarks(problem.align(dial), shapes)
-    return with_lone_landmarks(problem.align(), shapes)
+        return place_lone_landmarks(problem.align(dial), shapes)
+    return place_lone_landmarks(problem.align(), shapes)
 
 
 def validate_folds(

@@ -93,7 +93,7 @@ class Sweep:
                 dial = None if rigidity is None else estimator.dial
                 full = align_problem(problem, dial, self.shapes)
                 if rigidity is None:
-                    full = estimator.looked_at(full)
+                    full = estimator.add_input_findings(full)
                 model = FoldedModel(estimator, full, problem, dial)
             self.steps.advance()
             validated = validate_folds(model, self.folds, self.fold_size, self.n_jobs, self.steps)
