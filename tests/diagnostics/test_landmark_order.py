@@ -71,7 +71,15 @@ def test_register_names_another_order_and_no_other_units(tmp_path, capsys):
     save(DefGPA().align(points[:6]), tmp_path / "result.npz")
     write_shapes(Shapes(new, names=["same", "reversed", "mirrored"]), tmp_path / "new.csv")
     with pytest.raises(SystemExit) as stop:
-        main(["register", str(tmp_path / "result.npz"), str(tmp_path / "new.csv")])
+        main(
+            [
+                "register",
+                str(tmp_path / "result.npz"),
+                str(tmp_path / "new.csv"),
+                "-o",
+                str(tmp_path / "out"),
+            ]
+        )
     output = " ".join(capsys.readouterr().err.split())
     assert stop.value.code == 0, output
     assert "The landmarks of 'reversed' seem to be in another order" in output
