@@ -31,7 +31,7 @@ from defgpa.warps import fit_interpolating_spline
 
 
 def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
-    """Write what another program opens; the files, in order.
+    """Write the files that another program opens, and return their paths in order.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     ...     [path.name for path in defgpa.export(a, folder, to="morphoj")]
     ['morphoj.txt', 'classifiers.txt']
     """
-    writers = {"slicermorph": _slicermorph, "r": _r, "morphoj": _morphoj}
+    writers = {"slicermorph": _write_slicermorph, "r": _write_r, "morphoj": _write_morphoj}
     if to not in writers:
         raise ValueError(
             f"The 'to' parameter of export must be one of {format_names(writers)}. Got {to!r} "
@@ -66,14 +66,14 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     return writers[to](alignment, Path(folder))
 
 
-def component_meshes(
+def build_component_meshes(
     alignment: Alignment,
     mesh: Mesh | None = None,
     components: Iterable[int] = (1, 2),
     deviations: Sequence[float] = (-2.0, 2.0),
     space: str = "superimposed",
 ) -> dict[str, Mesh]:
-    """Meshes so many standard deviations along principal components, by name.
+    """Meshes so deviation standard deviations along principal components, by name.
 
     Parameters
     ----------
@@ -96,34 +96,34 @@ def component_meshes(
     >>> rng = np.random.default_rng(0)
     >>> shapes = rng.normal(size=(12, 3)) + 0.1 * rng.normal(size=(6, 12, 3))
     >>> a = defgpa.EuclideanGPA().fit(shapes).alignment_
-    >>> list(component_meshes(a, components=[1]))
+    >>> list(build_component_meshes(a, components=[1]))
     ['PC1_-2SD', 'PC1_+2SD']
     """
     _require_3d(alignment, "A mesh")
     pca = ShapePCA(space=space).fit(alignment)
     S = alignment.reference
     # from the unit size and pose of the components to those of the reference
-    home = fit_similarity(pca.mean_, S)
-    found = {}
+    to_reference = fit_similarity(pca.mean_, S)
+    meshes = {}
     for number in components:
-        for many in deviations:
-            ends = home(pca.shape_at({number: many}))
-            found[f"PC{number}_{many:+g}SD"] = _following(S, ends, mesh, alignment)
-    return found
+        for deviation in deviations:
+            ends = to_reference(pca.shape_at({number: deviation}))
+            meshes[f"PC{number}_{deviation:+g}SD"] = _build_component_mesh(S, ends, mesh, alignment)
+    return meshes
 
 
 def write_component_meshes(
-    alignment: Alignment, folder: str | Path, suffix: str = ".ply", **how: Any
+    alignment: Alignment, folder: str | Path, suffix: str = ".ply", **options: Any
 ) -> list[Path]:
-    """The meshes of ``component_meshes`` as files."""
+    """Write the meshes of ``build_component_meshes`` as files."""
     files = []
-    for name, mesh in component_meshes(alignment, **how).items():
+    for name, mesh in build_component_meshes(alignment, **options).items():
         files.append(Path(folder) / f"{name}{suffix}")
         write_mesh(files[-1], mesh)
     return files
 
 
-def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -> Mesh:
+def _build_component_mesh(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -> Mesh:
     if mesh is None:
         faces = alignment.shapes.faces
         return Mesh(ends) if faces is None else Mesh(ends, faces)
@@ -134,7 +134,7 @@ def _following(S: Array, ends: Array, mesh: Mesh | None, alignment: Alignment) -
 # SlicerMorph
 
 
-def _slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
+def _write_slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     _require_3d(alignment, "SlicerMorph's results folder")
     done = complete(alignment)
     pca = ShapePCA().fit(done.shapes)
@@ -151,20 +151,22 @@ def _slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
         "outputData.csv": (
             ["Sample_name", "proc_dist", "centroid", *coordinates],
-            _rows(names, distances, sizes, *flat.T),
+            _transpose_columns(names, distances, sizes, *flat.T),
         ),
-        "meanShape.csv": (["", "X", "Y", "Z"], _rows(landmarks, *pca.mean_.T)),
-        "eigenvector.csv": (["", *components], _rows(coordinates, *vectors.T)),
-        "eigenvalues.csv": ([], _rows(components, values)),
-        "pcScores.csv": (["Sample_name", *components], _rows(names, *pca.scores_.T)),
+        "meanShape.csv": (["", "X", "Y", "Z"], _transpose_columns(landmarks, *pca.mean_.T)),
+        "eigenvector.csv": (["", *components], _transpose_columns(coordinates, *vectors.T)),
+        "eigenvalues.csv": ([], _transpose_columns(components, values)),
+        "pcScores.csv": (["Sample_name", *components], _transpose_columns(names, *pca.scores_.T)),
     }
-    files = [_table(folder / name, head, rows) for name, (head, rows) in tables.items()]
+    files = [_write_table(folder / name, head, rows) for name, (head, rows) in tables.items()]
     log = folder / "analysis.json"
-    write_text(log, json.dumps(_gpa_log(folder, names, m), indent=2, ensure_ascii=False) + "\n")
-    return [*files, log, *_listed_estimates(done, folder)]
+    write_text(
+        log, json.dumps(_build_gpa_log(folder, names, m), indent=2, ensure_ascii=False) + "\n"
+    )
+    return [*files, log, *_write_estimates_if_any(done, folder)]
 
 
-def _gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, Any]:
+def _build_gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, Any]:
     now = datetime.now()
     return {
         "GPALog": [
@@ -193,7 +195,7 @@ def _gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, Any]:
 # R
 
 
-def _r(alignment: Alignment, folder: Path) -> list[Path]:
+def _write_r(alignment: Alignment, folder: Path) -> list[Path]:
     spaces = {
         "shapes": alignment.shapes.points,
         "superimposed": alignment.superimposed,
@@ -203,28 +205,33 @@ def _r(alignment: Alignment, folder: Path) -> list[Path]:
     files = []
     for name, points in spaces.items():
         shapes = alignment.shapes.with_points(points)
-        files.append(_rds(folder / f"{name}.rds", shapes))
-        files.append(_table(folder / f"{name}.csv", *_wide(shapes)))
+        files.append(_write_rds(folder / f"{name}.rds", shapes))
+        files.append(_write_table(folder / f"{name}.csv", *_build_wide_table(shapes)))
     columns = specimens(alignment)
-    return [*files, _table(folder / "specimens.csv", list(columns), _rows(*columns.values()))]
+    return [
+        *files,
+        _write_table(
+            folder / "specimens.csv", list(columns), _transpose_columns(*columns.values())
+        ),
+    ]
 
 
-def _rds(path: Path, shapes: Shapes) -> Path:
-    """An array p × k × n: landmarks, coordinates, specimens, with their names."""
+def _write_rds(path: Path, shapes: Shapes) -> Path:
+    """Write an array p × k × n (landmarks, coordinates, specimens) with dimension names."""
     rdata = import_extra("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
     array = shapes.points.transpose(1, 2, 0)
     heads = (shapes.landmarks, tuple("XYZ"[: shapes.n_dims]), shapes.names)
 
-    def with_names(_: _Named, converter: Any) -> Any:
+    def add_dimension_names(_: _Named, converter: Any) -> Any:
         built = converter.convert_to_r_object(np.ravel(array, order="F"))
-        names = [np.array(own, dtype=object) for own in heads]
+        names = [np.array(labels, dtype=object) for labels in heads]
         size = np.array(array.shape, dtype=np.int32)
         built.attributes = converter.convert_to_r_attributes({"dim": size, "dimnames": names})
         built.info.attributes = True
         return built
 
     with replace_file(path) as temporary:
-        rdata.write_rds(temporary, _Named(), constructor_dict={_Named: with_names})
+        rdata.write_rds(temporary, _Named(), constructor_dict={_Named: add_dimension_names})
     return path
 
 
@@ -235,15 +242,15 @@ class _Named:
 # MorphoJ
 
 
-def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
+def _write_morphoj(alignment: Alignment, folder: Path) -> list[Path]:
     done = complete(alignment)
     shapes = done.shapes
     groups = groups_of(alignment, None) or [""] * len(shapes)
-    rows = _rows(shapes.names, groups)
+    rows = _transpose_columns(shapes.names, groups)
     return [
-        _table(folder / "morphoj.txt", *_wide(shapes), "\t"),
-        _table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
-        *_listed_estimates(done, folder),
+        _write_table(folder / "morphoj.txt", *_build_wide_table(shapes), "\t"),
+        _write_table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
+        *_write_estimates_if_any(done, folder),
     ]
 
 
@@ -251,42 +258,45 @@ def _morphoj(alignment: Alignment, folder: Path) -> list[Path]:
 
 
 def write_estimates(done: Completion, path: Path) -> Path:
-    """Every estimated landmark: shape, landmark, uncertainty, and whether it is a far guess."""
+    """Write every estimated landmark: shape, landmark, uncertainty, and whether it is far."""
     shapes, i, j = done.shapes, *np.nonzero(done.estimated)
     names, labels = [shapes.names[k] for k in i], [shapes.landmarks[k] for k in j]
-    rows = _rows(names, labels, done.uncertainty[i, j], done.far[i, j])
+    rows = _transpose_columns(names, labels, done.uncertainty[i, j], done.far[i, j])
     write_text(path, format_csv(["id", "landmark", "uncertainty", "far"], rows, "NA"))
     return path
 
 
-def _listed_estimates(done: Completion, folder: Path) -> list[Path]:
+def _write_estimates_if_any(done: Completion, folder: Path) -> list[Path]:
     if not done.estimated.any():
         return []
     return [write_estimates(done, folder / "estimated.csv")]
 
 
-def _table(
+def _write_table(
     path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
 ) -> Path:
-    """A table in UTF-8; numbers with every digit, an unknown one ``NA``.
+    """Write a table in UTF-8; numbers with every digit, an unknown one ``NA``.
 
     Words that a spreadsheet would run are guarded, but not between tabs: MorphoJ alone reads those.
     """
-    written = str if between == "\t" else guard_formula
-    write_text(path, format_csv(head, rows, "NA", between, written))
+    format_cell = str if between == "\t" else guard_formula
+    write_text(path, format_csv(head, rows, "NA", between, format_cell))
     return path
 
 
-def _wide(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
-    """The head and the rows of a table: a row a specimen, x1, y1, x2, …, as arrayspecs takes it."""
+def _build_wide_table(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """Build the head and rows of a table, x1, y1, x2, … per specimen, as for arrayspecs."""
     heads = name_coordinates(number_labels("", shapes.n_landmarks), shapes.n_dims)
-    return ["id", *heads], _rows(shapes.names, *shapes.points.reshape(len(shapes), -1).T)
+    return ["id", *heads], _transpose_columns(
+        shapes.names, *shapes.points.reshape(len(shapes), -1).T
+    )
 
 
-def _rows(*columns: Any) -> Iterable[Sequence[Any]]:
-    """Rows of a table from its columns."""
+def _transpose_columns(*columns: Any) -> Iterable[Sequence[Any]]:
+    """Build the rows of a table from its columns."""
     return zip(
-        *(own.tolist() if isinstance(own, np.ndarray) else own for own in columns), strict=True
+        *(column.tolist() if isinstance(column, np.ndarray) else column for column in columns),
+        strict=True,
     )
 
 

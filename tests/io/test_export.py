@@ -13,7 +13,7 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes
 from defgpa.cli import main
-from defgpa.exports import component_meshes, export, write_component_meshes
+from defgpa.exports import build_component_meshes, export, write_component_meshes
 from defgpa.meshes import Mesh, read_mesh
 from defgpa.statistics import centroid_sizes, tangent_space
 from support import EXACT, shared_points, smooth_family
@@ -210,7 +210,7 @@ def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
 
 def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_reference(whole):
     pca = ShapePCA().fit(whole)
-    meshes = component_meshes(whole, components=[1, 3], deviations=(-1.5, 0.0))
+    meshes = build_component_meshes(whole, components=[1, 3], deviations=(-1.5, 0.0))
     assert list(meshes) == ["PC1_-1.5SD", "PC1_+0SD", "PC3_-1.5SD", "PC3_+0SD"]
     own, S = meshes["PC1_-1.5SD"].vertices, whole.reference
     ratio = np.linalg.norm(own - own.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
@@ -226,8 +226,8 @@ def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_refer
 def test_a_mesh_follows_the_landmarks_it_carries(whole):
     S = whole.reference
     mesh = Mesh(np.vstack([S, S[:3].mean(axis=0)]), [[0, 1, 20], [1, 2, 20]])
-    moved = component_meshes(whole, mesh=mesh, components=[2], deviations=[2.0])["PC2_+2SD"]
-    plain = component_meshes(whole, components=[2], deviations=[2.0])["PC2_+2SD"]
+    moved = build_component_meshes(whole, mesh=mesh, components=[2], deviations=[2.0])["PC2_+2SD"]
+    plain = build_component_meshes(whole, components=[2], deviations=[2.0])["PC2_+2SD"]
     np.testing.assert_allclose(moved.vertices[:20], plain.vertices, atol=1e-8)
     np.testing.assert_array_equal(moved.faces, mesh.faces)
 
@@ -235,13 +235,13 @@ def test_a_mesh_follows_the_landmarks_it_carries(whole):
 def test_meshes_are_written_and_read_back(whole, tmp_path):
     files = write_component_meshes(whole, tmp_path / "meshes", components=[1])
     assert [path.name for path in files] == ["PC1_-2SD.ply", "PC1_+2SD.ply"]
-    expected = component_meshes(whole, components=[1])["PC1_+2SD"].vertices
+    expected = build_component_meshes(whole, components=[1])["PC1_+2SD"].vertices
     np.testing.assert_allclose(read_mesh(files[1]).vertices, expected, rtol=1e-6)
 
 
 def test_2d_shapes_have_no_meshes():
     with pytest.raises(ShapeError, match="3-D"):
-        component_meshes(fitted(smooth_family(seed=52)))
+        build_component_meshes(fitted(smooth_family(seed=52)))
 
 
 # The command line

@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter
 
 import defgpa
 from defgpa import DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
-from defgpa.exports import component_meshes
+from defgpa.exports import build_component_meshes
 from defgpa.meshes import Mesh
 from defgpa.palette import look_of
 from defgpa.plot._style import label_points
@@ -300,7 +300,7 @@ def test_heat_is_how_far_the_corners_of_a_face_moved():
     faces = [[0, 1, 2], [3, 4, 5]]
     start, end = (
         Mesh(mesh.vertices, faces)
-        for mesh in component_meshes(a, components=[1], deviations=(0.0, 2.0)).values()
+        for mesh in build_component_meshes(a, components=[1], deviations=(0.0, 2.0)).values()
     )
     drawn = plot.displacement_heat(start, end, axes(3))
     moved = np.linalg.norm(end.vertices - start.vertices, axis=1)

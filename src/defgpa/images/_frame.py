@@ -77,11 +77,11 @@ class Frame:
         return float(left), float(right), float(bottom), float(top)
 
     def points(self, pixels: ArrayLike) -> Array:
-        """(p, 2): where pixels (column, row) lie; fractions are allowed."""
+        """Return where pixels (column, row) lie, (p, 2); fractions are allowed."""
         return np.asarray(self.origin) + np.asarray(pixels, dtype=np.float64) * self.step
 
     def pixels(self, points: ArrayLike) -> Array:
-        """(p, 2): the column and the row, with fractions, of points of the plane."""
+        """Return the column and the row (p, 2), with fractions, of points of the plane."""
         return (np.asarray(points, dtype=np.float64) - self.origin) / self.step
 
     def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
@@ -104,7 +104,7 @@ class PixelWarp:
         return self.frame.pixels(self.warp(self.source.points(points)))
 
     def jacobian(self, points: ArrayLike) -> Array:
-        """(p, 2, 2): frame pixels per source pixel."""
+        """Return frame pixels per source pixel, (p, 2, 2)."""
         slopes = self.warp.jacobian(self.source.points(points))
         return slopes * self.source.step / np.asarray(self.frame.step)[:, None]
 

@@ -61,7 +61,7 @@ class InverseMap:
         self._tree = cKDTree(self._images)
 
     def rows(self, band: slice) -> Array:
-        """(2, rows, columns): source column and row of each pixel; NaN where it has none."""
+        """Return the source column and row (2, rows, columns) of each pixel; NaN where none."""
         height, width = band.stop - band.start, self._warp.frame.shape[1]
         sources = np.full((2, _extend_to_tiles(height), _extend_to_tiles(width)), np.nan)
         first, side = np.array([0, band.start]), TILE
@@ -87,7 +87,7 @@ class InverseMap:
         return sources[:, :height, :width]
 
     def _find_sources(self, targets: Array) -> Array:
-        """(tiles, 2, k, k): the exact sources of targets; NaN where there is none."""
+        """Find the exact sources (tiles, 2, k, k) of targets; NaN where there is none."""
         flat = _ravel_points(targets)
         # from so near, what has not converged soon has no solution on this side of a fold
         newton = NewtonInverse(self._warp, tolerance=1e-9, max_steps=8, max_halvings=3)
@@ -99,7 +99,7 @@ class InverseMap:
         return np.moveaxis(sources.reshape(tiles, *grid, 2), -1, 1)
 
     def _find_starts(self, targets: Array) -> Array:
-        """(p, 2): where to start for each target; NaN where it has no source in the image."""
+        """Find where to start for each target (p, 2); NaN where it has no source in the image."""
         distance, near = self._tree.query(targets)
         step = np.einsum("pij,pj->pi", self._inverse_slopes[near], targets - self._images[near])
         start = self._places[near] + step
@@ -107,14 +107,14 @@ class InverseMap:
         return start
 
     def _may_lie_within(self, nodes: Array) -> Mask:
-        """(tiles,): tiles of which some part may lie in the source image."""
+        """Return which tiles (tiles,) may lie in the source image in part."""
         rows, columns = self._warp.source.shape
         low, high = np.fmin.reduce(nodes, axis=(2, 3)), np.fmax.reduce(nodes, axis=(2, 3))
         slack = 0.5 * (high - low) + 1.0
         return np.asarray(((low - slack <= [columns, rows]) & (high + slack >= -1.0)).all(axis=1))
 
     def _is_faithful(self, predicted: Array, targets: Array) -> Mask:
-        """(tiles,): whether the warp takes every predicted source to its target."""
+        """Return whether the warp takes predicted sources to their targets, (tiles,)."""
         errors = np.linalg.norm(
             self._warp(_ravel_points(predicted)) - _ravel_points(targets), axis=1
         )
@@ -127,7 +127,7 @@ class InverseMap:
 
 
 def _place_targets(corners: Index, ticks: Array) -> Array:
-    """(tiles, 2, k, k): frame pixels at these distances from the corners of tiles."""
+    """Return frame pixels (tiles, 2, k, k) at distances from the corners of tiles."""
     columns, rows = corners.T[..., None, None]
     k = len(ticks)
     targets = np.empty((len(corners), 2, k, k))
@@ -137,7 +137,7 @@ def _place_targets(corners: Index, ticks: Array) -> Array:
 
 
 def _ravel_points(targets: Array) -> Array:
-    """(p, 2): the points of (tiles, 2, k, k)."""
+    """Reshape points (tiles, 2, k, k) to (p, 2)."""
     return np.moveaxis(targets, 1, -1).reshape(-1, 2)
 
 
@@ -167,12 +167,12 @@ def _apply_interpolation(matrix: Array, nodes: Array) -> Array:
 
 
 def _place_nodes(side: int) -> Array:
-    """(k,): Chebyshev's nodes from the first pixel of a tile to its last."""
+    """Return Chebyshev's nodes (k,) from the first pixel of a tile to its last."""
     return _place_chebyshev(side, np.arange(_NODES, dtype=np.float64))
 
 
 def _place_checks(side: int) -> Array:
-    """(2k − 2,): two between each pair of nodes, where polynomials err."""
+    """Return two places between each pair of nodes (2k − 2,), where polynomials err."""
     return _place_chebyshev(side, np.arange(0.25, _NODES - 1, 0.5))
 
 
@@ -186,20 +186,20 @@ def _place_chebyshev(side: int, steps: Array) -> Array:
 
 @cache
 def _build_interpolation(side: int, places: Callable[[int], Array]) -> Array:
-    """(p, k): from the values at the nodes to those of the polynomial at other places."""
+    """Build the matrix (p, k) from values at the nodes to those at other places."""
     polynomials = BarycentricInterpolator(_place_nodes(side), np.eye(_NODES))
     return freeze(np.asarray(polynomials(places(side))))
 
 
 def _place_lattice_lines(length: int) -> Array:
-    """(51,): the edges of 48 cells across so many pixels, and one cell beyond at either end."""
+    """Return the edges (51,) of 48 cells across so many pixels, and one cell beyond each end."""
     ticks = np.linspace(-0.5, length - 0.5, 48 + 1)
     spacing = ticks[1] - ticks[0]
     return np.concatenate([[ticks[0] - spacing], ticks, [ticks[-1] + spacing]])
 
 
 def _compute_reach(images: Array) -> Array:
-    """(rows, columns): the distance from each image to the farthest of its diagonal neighbours."""
+    """Compute the distance (rows, columns) of each image to its farthest diagonal neighbour."""
     padded = np.pad(images, ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
     diagonals = ((-1, -1), (-1, 1), (1, -1), (1, 1))
     around = [padded[1 + i : -1 + i or None, 1 + j : -1 + j or None] for i, j in diagonals]

@@ -132,7 +132,7 @@ def warp_image(
 
 
 def _is_within(sources: Array, size: tuple[int, ...]) -> Mask:
-    """(rows, columns): whether a source lies on a pixel of an image of this size."""
+    """Return whether a source lies on a pixel of an image of this size, (rows, columns)."""
     rows, columns = size[:2]
     column, row = sources
     return np.asarray(
@@ -180,7 +180,7 @@ def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
 
 
 def _add_opacity(picture: Picture) -> Image:
-    """(rows, columns, 2 or 4) of uint8: grey or colour, and an opacity of 0 where masked."""
+    """Return uint8 (rows, columns, 2 or 4): grey or colour, with opacity 0 where masked."""
     if picture.pixels.dtype != np.uint8:
         raise ShapeError(
             f"Only pictures of 8 bits per channel can be written; got {picture.pixels.dtype}. "

@@ -222,7 +222,7 @@ def displacement_heat(
     Parameters
     ----------
     start, end : Mesh
-        The same vertices and faces, such as two of ``defgpa.exports.component_meshes``.
+        The same vertices and faces, such as two of ``defgpa.exports.build_component_meshes``.
     ax : Axes, optional
         3-D axes; a new figure by default.
     label : str
