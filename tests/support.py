@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy.linalg import eigh, lstsq
 
 from defgpa import Affine, DefgpaWarning, ThinPlateSpline
 from defgpa.geometry import measure_geometry
+from defgpa.model_selection import SmoothingPath
 from defgpa.solvers.cost import build_cost
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -248,3 +250,14 @@ def left_over(own, goal):
     moved_own = up_to_rigid(own, goal)
     scale = np.sum(moved_own * goal) / np.sum(own**2)
     return np.sum((scale * moved_own - goal) ** 2) / np.sum(goal**2)
+
+
+def make_smoothing_path(values, cve, reference, datum, standard_error=None, foldovers=None):
+    """Return a path with these figures; nothing was fitted."""
+    counts = np.zeros(len(values), dtype=int) if foldovers is None else np.asarray(foldovers)
+    alignments = [
+        SimpleNamespace(rmse_reference=r, rmse_datum=d, foldovers=np.array([count]))
+        for r, d, count in zip(reference, datum, counts, strict=True)
+    ]
+    sound = None if foldovers is None else counts == 0
+    return SmoothingPath(values, cve, alignments, None, standard_error, sound=sound)

@@ -46,6 +46,7 @@ from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solvers.affine import balance_frame, fit_affine
 from defgpa.solvers.anchored_cost import anchored_inverse
 from defgpa.solvers.centering import Centering, SoftCentering
+from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import DEFAULT_BUDGET, ResidualCost, build_cost
 from defgpa.solvers.datum_space import DatumSpaceFit
 from defgpa.solvers.deformable import DeformableFit, LocalShapes, Method, fit_deformable
@@ -55,10 +56,8 @@ from defgpa.solvers.elastic import (
     Dial,
     Elastic,
     elastic_gpa,
-    orthonormal_rows,
     rigid_start,
     soft_end,
-    weigh_points,
 )
 from defgpa.solvers.elastic_warps import (
     ElasticRegistration,
@@ -651,7 +650,8 @@ class ElasticProblem:
     @cached_property
     def rows(self) -> Array:
         """(n, d, m): Qᵀ of every shape."""
-        return orthonormal_rows(self.deformable.local.geometry)
+        geometry = self.deformable.local.geometry
+        return orthonormalise(geometry.centred, geometry.scatter)
 
     @cached_property
     def weighted_rows(self) -> Array:

@@ -39,9 +39,6 @@ class Tuning:
         Landmarks whose features a worker of a cluster makes, or keeps, in one piece.
     exact_inverse_features : int
         Features of all shapes together up to which the exact inverse of the cost is cheap.
-    fold_bytes : int
-        Features of the folds that are solved as one stack: more leave the cache, fewer are many
-        calls.
     nearly_free : float
         Relative cost below which a direction counts as free for one shape. Affine maps are free
         always; where a soft warp has more such directions, the preconditioner asks a second shape.
@@ -137,7 +134,6 @@ class Tuning:
     thread_blocks: int = 16
     landmarks_per_block: int = 100_000
     exact_inverse_features: int = 200
-    fold_bytes: int = 6 << 20
     nearly_free: float = 1e-3
     free_value: float = 0.01
     hinged: float = 0.1

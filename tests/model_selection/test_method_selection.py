@@ -15,8 +15,10 @@ from defgpa.model_selection.comparison import (
     _probability,
     _Trial,
 )
-from defgpa.model_selection.method_selection import classify_estimator, is_sound
-from defgpa.model_selection.smoothing_path import SmoothingPath, chosen_index
+from defgpa.model_selection.method_selection import classify_estimator
+from defgpa.model_selection.smoothing import is_sound
+from defgpa.model_selection.smoothing_path import choose_index
+from support import make_smoothing_path
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +78,17 @@ def test_large_sets_are_fitted_without_comparing(wings, monkeypatch):
 def test_choice_skips_what_is_not_sound():
     cve, spread = np.array([1.0, 1.2, 1.5, 1.6]), np.full(4, 0.1)
     everywhere = np.ones(4, dtype=bool)
-    assert chosen_index(cve, spread, everywhere) == 0
-    assert chosen_index(cve, 3 * spread, everywhere) == 1
-    assert chosen_index(cve, spread, np.array([False, False, True, True])) == 2
-    assert chosen_index(cve, spread, ~everywhere) == 0
+    assert choose_index(cve, spread, everywhere) == 0
+    assert choose_index(cve, 3 * spread, everywhere) == 1
+    assert choose_index(cve, spread, np.array([False, False, True, True])) == 2
+    assert choose_index(cve, spread, ~everywhere) == 0
 
 
 def test_choice_outside_one_standard_error_says_what_it_costs():
     cve = np.array([1.0, 1.2, 1.5])
-    path = SmoothingPath(
+    path = make_smoothing_path(
         np.array([1e-3, 1e-2, 1e-1]),
         *(cve, cve, cve),
-        best=None,
         standard_error=np.full(3, 0.1),
         foldovers=np.array([4, 0, 0]),
     )
@@ -105,7 +106,7 @@ def test_smoothing_worse_than_rigid_in_the_space_of_the_shapes_is_not_chosen(noi
         free = select_smoothing(DefGPA(ThinPlateSpline(4)), noise, grid, fold_size=4)
     limit = float(np.sort(free.rmse_datum)[1])  # as if rigid alignment were as close as that
     assert free.rmse_datum[free.best_index] > limit
-    monkeypatch.setattr(smoothing, "_measure_rigid", lambda shapes: limit)
+    monkeypatch.setattr(smoothing, "measure_rigid", lambda shapes: limit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)
         path = select_smoothing(DefGPA(ThinPlateSpline(4)), noise, grid, fold_size=4)

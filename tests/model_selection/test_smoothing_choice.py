@@ -19,11 +19,11 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem, warn_about
-from defgpa.model_selection import SmoothingPath, cross_validate, select_smoothing
-from defgpa.model_selection.smoothing_path import path_findings
-from defgpa.model_selection.sweep import _scales_with_smoothing
+from defgpa.model_selection import cross_validate, select_smoothing
+from defgpa.model_selection.smoothing import scales_with_smoothing
+from defgpa.model_selection.smoothing_path import find_path_findings
 from defgpa.tuning import Tuning
-from support import EXACT, shared_points, smooth_family
+from support import EXACT, make_smoothing_path, shared_points, smooth_family
 
 GRID = np.logspace(-6, 0, 4)
 
@@ -193,7 +193,7 @@ def test_a_refined_path_ends_where_the_grid_does(rng):
 def path_with(rmse_datum):
     values = np.logspace(-len(rmse_datum) + 1, 0, len(rmse_datum))
     figures = np.array(rmse_datum, dtype=float)
-    return SmoothingPath(values, np.arange(len(values)) + 1.0, figures, figures, None)
+    return make_smoothing_path(values, np.arange(len(values)) + 1.0, figures, figures)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_parting_is_the_lowest_datum_error_before_it_climbs(rmse_datum, part
 
 def test_of_equal_errors_the_stiffest_is_best():
     values = np.logspace(-3, 0, 4)
-    path = SmoothingPath(values, np.array([2.0, 1.0, 1.0, 2.0]), values, values, None)
+    path = make_smoothing_path(values, np.array([2.0, 1.0, 1.0, 2.0]), values, values)
     assert path.best_value == values[2]
 
 
@@ -311,9 +311,9 @@ def test_a_wrong_grid_is_refused(grid):
 def test_a_stiff_end_without_a_figure_is_passed_over():
     values = np.logspace(-4, 0, 5)
     datum = np.array([9.0, 3.0, 1.0, 2.0, np.nan])
-    path = SmoothingPath(values, np.ones(5), np.ones(5), datum, None)
+    path = make_smoothing_path(values, np.ones(5), np.ones(5), datum)
     assert path.parting == pytest.approx(1e-2)
-    assert SmoothingPath(values, np.ones(5), np.ones(5), datum * np.nan, None).parting is None
+    assert make_smoothing_path(values, np.ones(5), np.ones(5), datum * np.nan).parting is None
 
 
 class TestTheStiffestThatPredictsAsWell:
@@ -321,8 +321,8 @@ class TestTheStiffestThatPredictsAsWell:
 
     def path(self, cve, spread, foldovers):
         values = np.logspace(-3, 0, len(cve))
-        given = np.array(cve), values, values, None, np.array(spread), np.array(foldovers)
-        return values, SmoothingPath(values, *given)
+        figures = np.array(cve), values, values, np.array(spread), np.array(foldovers)
+        return values, make_smoothing_path(values, *figures)
 
     @pytest.mark.parametrize(
         ("cve", "spread", "foldovers", "chosen"),
@@ -374,7 +374,7 @@ class TestTheStiffestThatPredictsAsWell:
         path = select_smoothing(DefGPA(), shapes, [1e-8, 1e-7, 1e-2], fold_size=12)
         path = path_choosing(path, 0)
         with pytest.warns(DefgpaWarning, match=r"folds over.*With smoothing=0\.01 none does"):
-            warn_about(path_findings(path, ()))
+            warn_about(find_path_findings(path))
         assert path.unfolded_value == 1e-2
 
 
@@ -382,7 +382,11 @@ def path_choosing(path, index):
     """The path, had the least error been at another value."""
     cve = np.where(np.arange(len(path.values)) == index, 0.0, path.cve + 100.0)
     soft = DefGPA(ThinPlateSpline(smoothing=path.values[index])).align(path.alignment.shapes)
-    return replace(path, cve=cve, alignment=soft)
+    alignments = [soft if i == index else a for i, a in enumerate(path.alignments)]
+    validated = replace(path.cross_validation, alignment=soft)
+    return replace(
+        path, cve=cve, alignments=alignments, cross_validation=validated, sound=cve == 0.0
+    )
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -424,4 +428,4 @@ def test_one_decomposition_serves_where_only_the_penalty_is_proportional(
     features_by, penalty_by, shared
 ):
     shapes = Shapes(smooth_family(seed=9))
-    assert _scales_with_smoothing(Powers(features_by, penalty_by), shapes) is shared
+    assert scales_with_smoothing(Powers(features_by, penalty_by), shapes) is shared

@@ -17,9 +17,8 @@ import defgpa
 from defgpa import ShapeError, Shapes, plot
 from defgpa.datasets import load_wings
 from defgpa.images import Frame, Picture, intensity_deviation
-from defgpa.model_selection import SmoothingPath
 from defgpa.plot import _style
-from support import EXACT, smooth_family
+from support import EXACT, make_smoothing_path, smooth_family
 
 
 def flat():
@@ -243,12 +242,11 @@ def test_arrows_in_space_are_thinned_to_what_can_be_read():
 # Figures along the smoothing
 
 
-PATH = SmoothingPath(
+PATH = make_smoothing_path(
     np.array([1e-4, 1e-3, 1e-2]),
     np.array([3.0, 2.0, 2.5]),
     np.array([1.0, 1.5, 2.0]),
     np.array([1.4, 1.6, 2.0]),
-    best=None,
 )
 
 
@@ -267,7 +265,7 @@ def test_the_smoothing_path_shows_three_errors_and_the_chosen_value():
 
 
 def test_smoothing_path_marks_both_the_minimum_and_what_the_rule_chose():
-    stiffer = replace(PATH, standard_error=np.full(3, 0.6), foldovers=np.zeros(3, dtype=int))
+    stiffer = replace(PATH, standard_error=np.full(3, 0.6), sound=np.full(3, True))
     ax = flat()
     artists = plot.smoothing_path(stiffer, ax)
     assert artists.label.get_text() == "chosen: 0.01"
@@ -277,7 +275,9 @@ def test_smoothing_path_marks_both_the_minimum_and_what_the_rule_chose():
 
 def test_errors_of_several_decades_are_shown_on_decades():
     ax = flat()
-    wild = replace(PATH, rmse_datum=np.array([2.0, 1e6, np.nan]))
+    wild = make_smoothing_path(
+        PATH.values, PATH.cve, PATH.rmse_reference, np.array([2.0, 1e6, np.nan])
+    )
     plot.smoothing_path(wild, ax)
     assert ax.get_yscale() == "log"
 

@@ -24,7 +24,6 @@ from defgpa.model_selection import (
     Comparison,
     CrossValidation,
     MethodFigures,
-    SmoothingPath,
     Verdict,
 )
 from defgpa.palette import GROUP_COLOURS
@@ -45,7 +44,7 @@ from defgpa.warps import (
     WendlandC2,
     fit_interpolating_spline,
 )
-from support import EXACT, rotation, smooth_family
+from support import EXACT, make_smoothing_path, rotation, smooth_family
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -319,7 +318,7 @@ def test_the_largest_residuals_are_named(page, wings):
 
 def test_the_smoothing_path_is_drawn_where_it_has_a_logarithm(page, wings):
     values, rising = np.array([0.0, 1e-4, 1e-2]), np.array([3.0, 1.0, 2.0])
-    path = SmoothingPath(values, rising, 0.5 * rising, np.array([9.0, np.nan, 0.8]), None)
+    path = make_smoothing_path(values, rising, 0.5 * rising, np.array([9.0, np.nan, 0.8]))
     made = page(wings, smoothing=path)
     assert made.drawn["smoothing"] == {
         "values": [1e-4, 1e-2],
@@ -492,8 +491,8 @@ def test_links_are_drawn_as_given_and_none_are_invented(page):
 
 def test_the_choice_of_the_smoothing_names_the_rule_and_its_cost(page, wings):
     cve = np.array([3.0, 2.0, 2.1])
-    path = SmoothingPath(
-        np.array([1e-4, 1e-3, 1e-2]), cve, cve, cve, None, np.full(3, 0.2), np.zeros(3, dtype=int)
+    path = make_smoothing_path(
+        np.array([1e-4, 1e-3, 1e-2]), cve, cve, cve, np.full(3, 0.2), np.zeros(3, dtype=int)
     )
     made = page(wings, smoothing=path)
     assert "one-standard-error rule" in made.prose

@@ -22,6 +22,7 @@ from defgpa.diagnostics.findings import Problem
 from defgpa.estimators import place_lone_landmarks, prepare_problem
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
+from defgpa.solvers.centred_sums import CentredSums, orthonormalise
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.elastic import (
     Anchors,
@@ -30,7 +31,6 @@ from defgpa.solvers.elastic import (
     Elastic,
     descend,
     elastic_gpa,
-    orthonormal_rows,
     rigid_start,
 )
 from defgpa.tuning import Tuning
@@ -79,7 +79,7 @@ def problem(points, warp, dial):
     shapes = Shapes(points)
     geometry = measure_geometry(shapes.points, shapes.visible)
     start = rigid_start(shapes.points, np.ones(len(shapes)))
-    rows = orthonormal_rows(geometry).reshape(-1, shapes.n_landmarks)
+    rows = orthonormalise(geometry.centred, geometry.scatter).reshape(-1, shapes.n_landmarks)
     cost = build_cost(geometry, warp).dense() + dial.firmness * rows.T @ rows
     return Anchors.of(geometry, start), RootInverse.of(cost), start, cost
 
@@ -128,8 +128,8 @@ def test_in_the_plane_nothing_is_better_than_an_eigenvalue_says(seed, mu):
     points = smooth_family(seed=seed, n=5, m=12, bend=0.8, noise=0.1, missing=0.1)
     dial = Dial(mu, True)
     anchors, inverse, start, cost = problem(points, ThinPlateSpline(3), dial)
-    plane = anchors.centred[..., 0] + 1j * anchors.centred[..., 1]
-    unit = (plane / np.sqrt(anchors.squares)[:, None]).T
+    plane = anchors.sums.centred[..., 0] + 1j * anchors.sums.centred[..., 1]
+    unit = (plane / np.sqrt(anchors.sums.squares)[:, None]).T
     gain = dial.firmness * unit.conj().T @ np.linalg.pinv(cost, rcond=1e-12) @ unit
     end = descend(anchors, inverse, start, dial)
     np.testing.assert_allclose(end.cost, 1.0 - np.linalg.eigvalsh(gain)[-1], **EXACT)
@@ -144,11 +144,11 @@ def test_a_search_over_all_rotations_finds_nothing_better(seed):
     points = smooth_family(seed=seed, n=4, m=9, d=3, bend=0.5, noise=0.1)
     dial = Dial(1.0, False)
     anchors, inverse, start, cost = problem(points, ThinPlateSpline(2), dial)
-    pinv, whole = np.linalg.pinv(cost, rcond=1e-12), dial.firmness * anchors.squares.sum()
+    pinv, whole = np.linalg.pinv(cost, rcond=1e-12), dial.firmness * anchors.sums.squares.sum()
 
     def left(vectors):
         turns = Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix()
-        pulled = dial.firmness * np.einsum("nmd,nde->me", anchors.centred, turns)
+        pulled = dial.firmness * np.einsum("nmd,nde->me", anchors.sums.centred, turns)
         return 1.0 - np.sum(pulled * (pinv @ pulled)) / whole
 
     rng = np.random.default_rng(seed)
@@ -169,9 +169,9 @@ def test_a_search_over_all_references_finds_nothing_better(mu):
     def left(flat):
         S = flat.reshape(8, 3)
         S = S - S.mean(axis=0)
-        turn, values, other = np.linalg.svd(anchors.centred.swapaxes(1, 2) @ S)
+        turn, values, other = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
         values[:, -1] *= np.linalg.det(turn @ other)  # no shape is mirrored
-        gain = (values.sum(axis=1) ** 2 / anchors.squares).sum()
+        gain = (values.sum(axis=1) ** 2 / anchors.sums.squares).sum()
         return 1.0 - dial.firmness * gain / np.sum(S * (cost @ S))
 
     end = descend(anchors, inverse, start, dial)
@@ -377,7 +377,10 @@ def test_nothing_of_landmarks_squared_is_formed_beyond_the_dense_size():
     points = smooth_family(m=30)
     shapes = Shapes(points)
     geometry = measure_geometry(shapes.points, shapes.visible)
-    cost, rows = build_cost(geometry, ThinPlateSpline(3)), orthonormal_rows(geometry)
+    cost, rows = (
+        build_cost(geometry, ThinPlateSpline(3)),
+        orthonormalise(geometry.centred, geometry.scatter),
+    )
     assert isinstance(anchored_inverse(cost, rows, 0.5, 30), RootInverse)
     assert isinstance(anchored_inverse(cost, rows, 0.5, 29), ConjugateGradients)
 
@@ -536,8 +539,8 @@ def test_a_descent_that_is_cut_short_says_so():
 
 
 def test_starts_that_end_in_different_places_are_told_of():
-    shapes, visible = np.ones((3, 4, 2)), np.ones((3, 4), bool)
-    anchors = Anchors(shapes, visible, np.ones(3, int), np.ones((6, 4)), np.ones(3))
+    geometry = measure_geometry(np.ones((3, 4, 2)), np.ones((3, 4), bool))
+    anchors = Anchors(CentredSums(geometry), np.ones(3, int))
     reference, sure = np.arange(8.0).reshape(4, 2), np.ones((), bool)
 
     def end(cost):
@@ -608,7 +611,7 @@ def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
     """Features reproduce translations but for rounding, which nothing but centring removes."""
     points = smooth_family(seed=4, n=4, m=600, missing=0.1)
     geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
-    cost, rows = build_cost(geometry, warp), orthonormal_rows(geometry)
+    cost, rows = build_cost(geometry, warp), orthonormalise(geometry.centred, geometry.scatter)
     made = anchored_inverse(cost, rows, 0.5, dense=10)
     products, multiply = [], ConjugateGradients.multiply
     monkeypatch.setattr(

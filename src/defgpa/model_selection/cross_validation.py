@@ -24,7 +24,7 @@ from defgpa.estimators import (
     fix_robust_weights,
     place_lone_landmarks,
 )
-from defgpa.model_selection.fold_predictions import predict_folds
+from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
 from defgpa.model_selection.folds import (
     LeftOut,
     Steps,
@@ -242,7 +242,10 @@ class FoldedModel:
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
         """Predict the landmarks of every fold without them."""
         if self.problem is not None:
-            return predict_folds(self.problem, self.full, folds, steps, self.dial)
+            geometry = get_deformable(self.problem).local.geometry
+            plan = FoldPlan.of(geometry, self.full.shapes, folds)
+            (left_out,) = predict_folds(self.problem, [(self.dial, self.full)], plan, steps)
+            return left_out
         tasks = [(self.estimator, self.full, fold) for fold in folds]
         return run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
 
@@ -265,12 +268,23 @@ def validate_folds(
     steps: Steps,
 ) -> CrossValidation:
     """Leave out every fold; raise an error that names the folds which could not be."""
-    full = model.full
     left_out = model.leave_out(folds, n_jobs, steps)
+    return collect_predictions(model.full, left_out, folds, fold_size, model.problem is None)
+
+
+def collect_predictions(
+    full: Alignment,
+    left_out: Sequence[LeftOut],
+    folds: tuple[Index, ...],
+    fold_size: int,
+    refitted: bool = False,
+) -> CrossValidation:
+    """Collect what the folds predict; raise an error that names those which could not be fitted."""
     require_all_fitted(left_out, folds, full.shapes)
-    known = {finding.problem for finding in full.findings}
-    findings = tuple(tuple(f for f in fold.findings if f.problem not in known) for fold in left_out)
-    predicted = gather_predictions(left_out, folds, full.shapes.visible)
-    return CrossValidation(
-        predicted, full, folds, fold_size, findings, refitted=model.problem is None
+    problems = {finding.problem for finding in full.findings}
+    findings = tuple(
+        tuple(finding for finding in fold.findings if finding.problem not in problems)
+        for fold in left_out
     )
+    predicted = gather_predictions(left_out, folds, full.shapes.visible)
+    return CrossValidation(predicted, full, folds, fold_size, findings, refitted)

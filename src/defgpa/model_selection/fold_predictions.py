@@ -2,13 +2,13 @@
 
 The basis of every shape is kept, so a fold only withholds where its landmarks belong. Each fold is
 a reduced cost and its bottom eigenvectors; the small algebra that follows (moments, proportions,
-predictions, pose) is one call for a block of folds.
+predictions, pose) is one call for a block of folds, and starts from the fit of all landmarks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,10 +26,12 @@ from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.estimators import DeformableProblem, ElasticProblem
-from defgpa.geometry import measure_geometry
+from defgpa.geometry import Geometry, measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
+from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import RootInverse
 from defgpa.solvers.centering import ExactCentering, SoftCentering
+from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_free_axes,
@@ -40,166 +42,206 @@ from defgpa.solvers.deformable import (
     pair_with_axes,
 )
 from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes_of_all
-from defgpa.solvers.elastic import (
-    Anchors,
-    Dial,
-    elastic_gpa,
-    orthonormalise,
-    scale_to_mean_size,
-    weigh_points,
-)
+from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
 from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
 from defgpa.solvers.metric import LandmarkMetric
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
-    compute_moments,
     find_sides,
+    fit_proportions_on_sides,
     fit_rigid_proportions,
     judge_proportions,
 )
 from defgpa.threads import one_blas_thread
 
+BLOCK_BYTES = (
+    6 << 20
+)  # of the arrays of a block of folds: more leave the cache, fewer are many calls
+MAX_CACHED_BYTES = 64 << 20  # of arrays that all amounts of smoothing share
+
+# a fold is fitted at a position of the dial (None: by the deformable method), and its reference is
+# posed like that of the alignment of all landmarks
+Position = tuple[Dial | None, Alignment]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldBlock:
+    """Some folds of one size, on the landmarks of a problem: at least two shapes share each."""
+
+    numbers: Index  # (g,): of each among all folds
+    sums: FoldSums
+
+    @cached_property
+    def projections(self) -> Array:
+        """(g, m', m'): Σ (ΓQ)(ΓQ)ᵀ, what anchors an elastic fold."""
+        return self.sums.sum_projections()
+
+    def select(self, chosen: Index) -> FoldBlock:
+        """Return some of the folds."""
+        sums = self.sums
+        chosen_sums = FoldSums(sums.shapes, sums.landmarks[chosen], sums.remaining[chosen])
+        return FoldBlock(self.numbers[chosen], chosen_sums)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPlan:
+    """The folds of some shapes in blocks whose arrays stay in the cache.
+
+    Nothing in it depends on the warps: one plan serves every smoothing and rigidity.
+    """
+
+    sums: CentredSums
+    folds: Sequence[Index]
+    shared: Index  # of all landmarks, those that at least two shapes have
+    n_landmarks: int  # of all
+
+    @classmethod
+    def of(cls, geometry: Geometry, shapes: Shapes, folds: Sequence[Index]) -> FoldPlan:
+        """Plan folds of the landmarks of shapes; the geometry are those of the shared landmarks."""
+        shared = np.flatnonzero(shapes.views >= 2)
+        return cls(CentredSums(geometry), folds, shared, shapes.n_landmarks)
+
+    def iter_blocks(self) -> Iterator[FoldBlock]:
+        """Iterate over the blocks; they are made once if what they cache is not too much."""
+        if 8 * len(self.folds) * len(self.shared) ** 2 > MAX_CACHED_BYTES:
+            return self._make_blocks()
+        return iter(self._blocks)
+
+    @cached_property
+    def _blocks(self) -> list[FoldBlock]:
+        return list(self._make_blocks())
+
+    def _make_blocks(self) -> Iterator[FoldBlock]:
+        n, m, d = self.sums.centred.shape
+        positions = np.full(self.n_landmarks, -1)
+        positions[self.shared] = np.arange(m)
+        by_size: dict[int, list[tuple[int, Index]]] = {}
+        for number, fold in enumerate(self.folds):
+            landmarks = positions[fold]
+            landmarks = landmarks[landmarks >= 0]
+            by_size.setdefault(len(landmarks), []).append((number, landmarks))
+        by_size.pop(0, None)  # all of their landmarks are such that only one shape has
+        for size, pairs in by_size.items():
+            n_bytes = 8 * m * (2 * n * size + min(m, n * d))
+            step = max(1, BLOCK_BYTES // n_bytes)
+            for first in range(0, len(pairs), step):
+                block = pairs[first : first + step]
+                landmarks = np.stack([landmarks for _, landmarks in block])
+                yield FoldBlock(np.array([number for number, _ in block]), self._cut(landmarks))
+
+    def _cut(self, landmarks: Index) -> FoldSums:
+        """Leave landmarks (g, N) out of the sums."""
+        g, m = len(landmarks), len(self.shared)
+        is_remaining = np.ones((g, m), dtype=bool)
+        np.put_along_axis(is_remaining, landmarks, False, axis=1)
+        return FoldSums(self.sums, landmarks, np.nonzero(is_remaining)[1].reshape(g, -1))
+
 
 @dataclass(frozen=True, eq=False)
 class ReducedFolds:
-    """Folds of one size whose landmarks are left out of every shape.
+    """A block of folds, and the residual forms of the shapes without their landmarks."""
 
-    Landmarks are those of a problem: at least two shapes share each.
-    """
-
-    numbers: Index  # (g,): of each among all folds
-    landmarks: Index  # (g, N): J of each
-    kept: Index  # (g, m'): K of each
+    block: FoldBlock
     forms: LeftOutForms  # (g, …)
 
-    def __len__(self) -> int:
-        return len(self.numbers)
+    @property
+    def sums(self) -> FoldSums:
+        """Sums over the landmarks that remain."""
+        return self.block.sums
+
+    @property
+    def remaining(self) -> Index:
+        """(g, m'): the landmarks that remain."""
+        return self.block.sums.remaining
 
     def select(self, chosen: Index) -> ReducedFolds:
         """Return some of the folds."""
-        return ReducedFolds(
-            self.numbers[chosen],
-            self.landmarks[chosen],
-            self.kept[chosen],
-            self.forms.select(chosen),
-        )
+        if len(chosen) == len(self.block.numbers):
+            return self
+        return ReducedFolds(self.block.select(chosen), self.forms.select(chosen))
+
+    def pose(self, full: Array, references: Array, images: Array) -> Array:
+        """Move images (g, n, p, d) with the references of the folds onto the full one."""
+        return move_to_full_pose(full[self.remaining], references, images)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPredictions:
+    """What the folds of a block predict, posed like the alignment of all landmarks."""
+
+    predicted: Array  # (g, n, N, d)
+    references: Array  # (g, m', d)
+    findings: Sequence[tuple[Finding, ...]]  # of each fold
+
+
+def get_deformable(problem: DeformableProblem | ElasticProblem) -> DeformableProblem:
+    """Return the shapes with warps eliminated, without what anchors them."""
+    return problem.deformable if isinstance(problem, ElasticProblem) else problem
 
 
 def predict_folds(
     problem: DeformableProblem | ElasticProblem,
-    full: Alignment,
-    folds: Sequence[Index],
+    positions: Sequence[Position],
+    plan: FoldPlan,
     steps: Steps,
-    dial: Dial | None = None,
-) -> list[LeftOut]:
-    """Predict the landmarks of every fold.
+) -> list[list[LeftOut]]:
+    """Predict the landmarks of every fold, at every position of the dial.
 
     Parameters
     ----------
     problem : DeformableProblem or ElasticProblem
         With the warps of all shapes eliminated.
-    full : Alignment
-        That of all landmarks.
-    folds : sequence of ndarray of int
-        The landmarks of each fold.
+    positions : sequence of (Dial or None, Alignment)
+        Where on the dial, and the alignment of all landmarks there.
+    plan : FoldPlan
+        The folds.
     steps : Steps
         Counts the folds that are done.
-    dial : Dial, optional
-        Of an elastic problem.
 
     Returns
     -------
-    list of LeftOut
+    list of list of LeftOut
+        Of every position, one for each fold.
     """
-    shared = np.flatnonzero(full.shapes.views >= 2)
-    outcomes: dict[int, LeftOut] = {}
-    references: dict[int, Array] = {}
-    elastic = isinstance(problem, ElasticProblem)
-    deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+    outcomes: list[dict[int, LeftOut]] = [{} for _ in positions]
+    references: list[dict[int, Array]] = [{} for _ in positions]
     with one_blas_thread:
-        reduction = _Reduction(deformable)
-        if elastic and dial is not None and dial.firmness > 0.0:
-            assert isinstance(problem, ElasticProblem)
-            solver: _FoldSolver = _ElasticFolds(problem, reduction, full.reference[shared], dial)
-        else:
-            solver = _DeformableFolds(reduction, full.reference[shared], at_mean_size=elastic)
-        for numbers, landmarks in _make_blocks(deformable, full, folds):
-            reduced = reduction.leave_out(numbers, landmarks, outcomes)
-            predictions = solver.predict(reduced) if len(reduced) else ()
-            for number, predicted, reference, findings in predictions:
-                outcomes[number] = LeftOut(predicted, findings)
-                references[number] = reference
-            steps.advance(len(numbers))
-    if len(shared) == full.shapes.n_landmarks:
-        return [outcomes[number] for number in range(len(folds))]
+        reduction = _Reduction(get_deformable(problem))
+        for block in plan.iter_blocks():
+            errors, folds = reduction.leave_out(block)
+            for number, (dial, full) in enumerate(positions):
+                outcomes[number] |= errors
+                if folds is not None:
+                    reference = full.reference[plan.shared]
+                    made = _predict_block(problem, reduction, folds, reference, dial)
+                    for i, fold in enumerate(folds.block.numbers.tolist()):
+                        outcomes[number][fold] = LeftOut(made.predicted[i], made.findings[i])
+                        references[number][fold] = made.references[i]
+                steps.advance(len(block.numbers))
     return [
-        _add_lone_landmarks(outcomes.get(number), references.get(number), full, shared, fold)
-        for number, fold in enumerate(folds)
+        [
+            _add_lone_landmarks(own_outcomes.get(i), own_references.get(i), full, plan.shared, fold)
+            for i, fold in enumerate(plan.folds)
+        ]
+        for (_, full), own_outcomes, own_references in zip(
+            positions, outcomes, references, strict=True
+        )
     ]
 
 
-def _make_blocks(
-    problem: DeformableProblem, full: Alignment, folds: Sequence[Index]
-) -> Iterator[tuple[Index, Index]]:
-    """Group folds of one size into blocks whose arrays stay in the cache.
-
-    Yields the numbers (g,) of the folds of a block, and their landmarks (g, N) among the shared.
-    """
-    n, m = problem.shapes.n_shapes, problem.shapes.n_landmarks
-    positions = np.full(full.shapes.n_landmarks, -1)
-    positions[full.shapes.views >= 2] = np.arange(m)
-    by_size: dict[int, list[tuple[int, Index]]] = {}
-    for number, fold in enumerate(folds):
-        landmarks = positions[fold]
-        landmarks = landmarks[landmarks >= 0]
-        by_size.setdefault(len(landmarks), []).append((number, landmarks))
-    by_size.pop(0, None)  # all of their landmarks are such that only one shape has
-    for size, pairs in by_size.items():
-        n_bytes = 8 * n * m * (3 * size + 2 * problem.shapes.n_dims)
-        if m <= problem.method.tuning.dense_landmarks:
-            n_bytes += 8 * m * m
-        step = max(1, problem.method.tuning.fold_bytes // n_bytes)
-        for first in range(0, len(pairs), step):
-            block = pairs[first : first + step]
-            numbers = np.array([number for number, _ in block])
-            yield numbers, np.stack([landmarks for _, landmarks in block])
-
-
-def _add_lone_landmarks(
-    outcome: LeftOut | None,
-    reference: Array | None,
-    full: Alignment,
-    shared: Index,
-    fold: Index,
-) -> LeftOut:
-    """Add the landmarks of a fold that only one shape has: its warp puts them where they are."""
-    if outcome is None:
-        outcome = LeftOut(np.empty((len(full.shapes), 0, full.shapes.n_dims)))
-    lone = ~np.isin(fold, shared)
-    if outcome.error is not None or not lone.any():
-        return outcome
-    predicted = np.empty((len(full.shapes), len(fold), full.shapes.n_dims))
-    predicted[:, ~lone] = outcome.predicted
-    predicted[:, lone] = full.reference[fold[lone]]
-    if reference is not None:
-        complete = np.array(full.reference)
-        complete[np.setdiff1d(shared, fold)] = reference
-        _predict_lone_landmarks(predicted, complete, full, shared, fold, lone)
-    return LeftOut(predicted, outcome.findings)
-
-
-def _predict_lone_landmarks(
-    predicted: Array, complete: Array, full: Alignment, shared: Index, fold: Index, lone: Mask
-) -> None:
-    """Predict them by the warp onto the reference that has the predictions in its place."""
-    shapes = full.shapes
-    for shape in np.unique(shapes.visible[:, fold[lone]].argmax(axis=0)):
-        reference = np.array(complete)
-        reference[fold[~lone]] = predicted[shape, ~lone]
-        visible = shared[shapes.visible[shape, shared]]
-        warp = full.registration.warp(shapes.points[shape, visible], reference[visible])
-        predicted[shape, lone] = warp(shapes.points[shape, fold[lone]])
+def _predict_block(
+    problem: DeformableProblem | ElasticProblem,
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    reference: Array,
+    dial: Dial | None,
+) -> FoldPredictions:
+    """Predict the landmarks of a block of folds, by the method of the problem."""
+    if isinstance(problem, ElasticProblem) and dial is not None and dial.firmness > 0.0:
+        return predict_elastic(problem, reduction, folds, reference, dial)
+    at_mean_size = isinstance(problem, ElasticProblem)  # as at the soft end of the dial
+    return predict_deformable(reduction, folds, reference, at_mean_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +270,8 @@ class _Reduction:
         return None if self.matrix is not None else self.problem.cost.preconditioner()
 
     @cached_property
-    def max_unlinked(self) -> int:
-        """The landmarks that can be left out wherever they are, and the shapes stay linked."""
+    def max_spare(self) -> int:
+        """How many landmarks can be left out, whichever they are, and the shapes stay linked."""
         visible, d = self.problem.local.visible, self.problem.local.n_dims
         if visible.all():
             return visible.shape[1] - d - 1
@@ -238,36 +280,36 @@ class _Reduction:
             n_spare += 1
         return n_spare
 
-    def leave_out(
-        self, numbers: Index, landmarks: Index, outcomes: dict[int, LeftOut]
-    ) -> ReducedFolds:
-        """Leave folds out of every shape; one that cannot be becomes an outcome with its error."""
+    def leave_out(self, block: FoldBlock) -> tuple[dict[int, LeftOut], ReducedFolds | None]:
+        """Leave folds out of every shape; return those that cannot be with the reason, by number.
+
+        The others are None where there are none.
+        """
+        landmarks, remaining = block.sums.landmarks, block.sums.remaining
         visible, cost = self.problem.local.visible, self.problem.cost
         g, size = landmarks.shape
-        is_kept = np.ones((g, visible.shape[1]), dtype=bool)
-        np.put_along_axis(is_kept, landmarks, False, axis=1)
-        kept = np.nonzero(is_kept)[1].reshape(g, -1)
         rows = cost.residual_rows(landmarks.ravel())
         rows = np.moveaxis(rows.reshape(len(visible), g, size, -1), 1, 0)
-        forms = leave_out(rows, np.moveaxis(visible[:, landmarks], 1, 0), landmarks, kept)
-        folds = ReducedFolds(numbers, landmarks, kept, forms)
-        doubtful = forms.singular.any(axis=1) | (size > self.max_unlinked)
-        failed = []
-        for i in np.flatnonzero(doubtful):
+        forms = leave_out(rows, np.moveaxis(visible[:, landmarks], 1, 0), landmarks, remaining)
+        errors: dict[int, LeftOut] = {}
+        is_possible = np.ones(g, dtype=bool)
+        for i in np.flatnonzero(forms.singular.any(axis=1) | (size > self.max_spare)):
             try:
-                self._check(kept[i], forms.singular[i])
+                self._check(remaining[i], forms.singular[i])
             except DefgpaError as error:
                 nothing = np.full((len(visible), size, self.problem.local.n_dims), np.nan)
-                outcomes[int(numbers[i])] = LeftOut(nothing, error=error)
-                failed.append(i)
-        return folds.select(np.delete(np.arange(g), failed)) if failed else folds
+                errors[int(block.numbers[i])] = LeftOut(nothing, error=error)
+                is_possible[i] = False
+        if not is_possible.any():
+            return errors, None
+        return errors, ReducedFolds(block, forms).select(np.flatnonzero(is_possible))
 
-    def _check(self, kept: Index, singular: Mask) -> None:
-        """Raise if the shapes are not linked, or a warp not determined, by what is kept."""
+    def _check(self, remaining: Index, singular: Mask) -> None:
+        """Raise if the shapes are not linked, or a warp not determined, by what remains."""
         local = self.problem.local
         if singular.any():
-            refuse_degenerate_shapes(self.restrict(kept).geometry, local.names)
-        require_linkage_by_pattern(local.visible[:, kept], local.names, local.n_dims)
+            refuse_degenerate_shapes(self.restrict(remaining).geometry, local.names)
+        require_linkage_by_pattern(local.visible[:, remaining], local.names, local.n_dims)
         if not singular.any():
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
@@ -277,321 +319,296 @@ class _Reduction:
             "shape has landmarks. Use more smoothing, or fewer functions"
         )
 
-    def make_costs(self, folds: ReducedFolds) -> Iterator[LeftOutCost]:
-        """Make the cost of each fold."""
-        for number, kept in enumerate(folds.kept):
-            forms = folds.forms.select(number)
-            yield LeftOutCost(self.problem.cost, kept, forms, self.matrix, self.inverse)
+    def make_cost(self, folds: ReducedFolds, number: int) -> LeftOutCost:
+        """Make the cost of one fold."""
+        remaining, forms = folds.remaining[number], folds.forms.select(number)
+        return LeftOutCost(self.problem.cost, remaining, forms, self.matrix, self.inverse)
 
-    def restrict(self, kept: Index) -> LocalShapes:
-        """Return the shapes on the landmarks that are kept."""
+    def restrict(self, remaining: Index) -> LocalShapes:
+        """Return the shapes on the landmarks that remain."""
         local = self.problem.local
         geometry = local.geometry
-        points = np.where(geometry.visible[:, kept, None], geometry.points[:, kept], np.nan)
-        weights = None if geometry.weights is None else geometry.weights[:, kept]
-        cut = measure_geometry(points, geometry.visible[:, kept], weights).project_to_planes()
-        return LocalShapes(cut, local.names, [local.landmarks[int(j)] for j in kept])
-
-    def centre(self, folds: ReducedFolds) -> CentredFolds:
-        """Centre the shapes of each fold on the landmarks that are kept."""
-        geometry, kept = self.problem.local.geometry, folds.kept
-        visible = np.moveaxis(geometry.visible[:, kept], 1, 0)
-        weights = None if geometry.weights is None else np.moveaxis(geometry.weights[:, kept], 1, 0)
-        masses = visible.astype(np.float64) if weights is None else weights
-        totals = masses.sum(axis=2)[..., None, None]
-        inside = np.moveaxis(geometry.centred[:, kept], 1, 0)
-        means = (masses[..., None, :] @ inside) / np.where(totals > 0.0, totals, 1.0)
-        outside = np.moveaxis(geometry.centred[:, folds.landmarks], 1, 0) - means
-        centred = inside - means
-        if not geometry.is_complete:
-            centred[~visible] = 0.0
-        return CentredFolds(centred, visible, weights, outside)
+        points = np.where(
+            geometry.visible[:, remaining, None], geometry.points[:, remaining], np.nan
+        )
+        weights = None if geometry.weights is None else geometry.weights[:, remaining]
+        restricted = measure_geometry(points, geometry.visible[:, remaining], weights)
+        labels = [local.landmarks[int(j)] for j in remaining]
+        return LocalShapes(restricted.project_to_planes(), local.names, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class CentredFolds:
-    """The n shapes of g folds, each about the centroid of its landmarks that are kept."""
-
-    centred: Array  # (g, n, m', d), missing points zero
-    visible: Mask  # (g, n, m')
-    weights: Array | None  # (g, n, m'), if landmarks have weights
-    left_out: Array  # (g, n, N, d): the landmarks of the fold
-
-
-# the number of a fold, its predictions (n, N, d), its reference (m', d), posed like that of all
-# landmarks, and its findings
-Prediction = tuple[int, Array, Array, tuple[Finding, ...]]
-
-
-class _FoldSolver:
-    """Predicts the landmarks of folds."""
-
-    reduction: _Reduction
-    reference: Array  # (m, d): that of all landmarks
-
-    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
-        """Yield the predictions of every fold."""
-        raise NotImplementedError
-
-    def pose(self, folds: ReducedFolds, references: Array, predictions: Array) -> Array:
-        """Move predictions (g, n, N, d) with the references of folds onto that of all landmarks."""
-        return move_to_full_pose(self.reference[folds.kept], references, predictions)
+def predict_deformable(
+    reduction: _Reduction, folds: ReducedFolds, reference: Array, at_mean_size: bool
+) -> FoldPredictions:
+    """Predict the landmarks of folds by the deformable method."""
+    spectra = _find_axes(reduction, folds)
+    n_axes = np.array([spectrum.n_axes for spectrum in spectra])
+    groups = [np.flatnonzero(n_axes == count) for count in np.unique(n_axes)]
+    if len(groups) == 1:
+        return _predict_with_equal_axes(reduction, folds, spectra, reference, at_mean_size)
+    made = [
+        _predict_with_equal_axes(
+            reduction, folds.select(group), [spectra[i] for i in group], reference, at_mean_size
+        )
+        for group in groups
+    ]
+    order = np.argsort(np.concatenate(groups), kind="stable")
+    findings = [finding for predictions in made for finding in predictions.findings]
+    return FoldPredictions(
+        np.concatenate([predictions.predicted for predictions in made])[order],
+        np.concatenate([predictions.references for predictions in made])[order],
+        [findings[i] for i in order],
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _DeformableFolds(_FoldSolver):
-    reduction: _Reduction
-    reference: Array
-    at_mean_size: bool  # as at the soft end of the elastic dial
-
-    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
-        """Yield the predictions of every fold."""
-        spectra = self._find_axes(folds)
-        n_axes = np.array([spectrum.n_axes for spectrum in spectra])
-        for count in np.unique(n_axes):
-            chosen = np.flatnonzero(n_axes == count)
-            yield from self._predict_with_equal_axes(
-                folds.select(chosen), [spectra[int(i)] for i in chosen]
-            )
-
-    def _find_axes(self, folds: ReducedFolds) -> list[Spectrum]:
-        """Find the axes of the reference of every fold; the small matrices of all in one call."""
-        problem, reduction = self.reduction.problem, self.reduction
-        method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-        if not reduction.is_dense:
-            start = np.column_stack([problem.fit.spectrum.axes, problem.fit.spectrum.next_vector])
-            return [
-                find_reference_axes(cost, visible[:, cost.kept], rank, method, start[cost.kept])
-                for cost in reduction.make_costs(folds)
-            ]
-        together = LeftOutCost(problem.cost, folds.kept, folds.forms, reduction.matrix)
-        metric = choose_metric(together, method)
-        spectra = find_lowest_axes_of_all(centre_cost(together, method, metric).dense(), rank)
-        if metric is not None:
-            pairs = zip(metric.roots, spectra, strict=True)
-            spectra = [LandmarkMetric(roots).restore(spectrum) for roots, spectrum in pairs]
-        if visible.all():
-            return spectra  # axes are free only where landmarks are missing
+def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
+    """Find the axes of the reference of every fold; the small matrices of all in one call."""
+    problem = reduction.problem
+    method, rank, visible = problem.method, problem.local.rank, problem.local.visible
+    if not reduction.is_dense:
+        spectrum = problem.fit.spectrum
+        start = np.column_stack([spectrum.axes, spectrum.next_vector])
         return [
-            add_free_axes(spectrum, cost, visible[:, cost.kept], rank, method)
-            for spectrum, cost in zip(spectra, reduction.make_costs(folds), strict=True)
+            find_reference_axes(
+                cost, visible[:, cost.remaining], rank, method, start[cost.remaining]
+            )
+            for cost in (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
         ]
+    together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
+    metric = choose_metric(together, method)
+    spectra = find_lowest_axes_of_all(centre_cost(together, method, metric).dense(), rank)
+    if metric is not None:
+        pairs = zip(metric.roots, spectra, strict=True)
+        spectra = [LandmarkMetric(roots).restore(spectrum) for roots, spectrum in pairs]
+    if visible.all():
+        return spectra  # axes are free only where landmarks are missing
+    limit = method.tuning.free_value * problem.cost.n_shapes
+    for i, spectrum in enumerate(spectra):
+        if spectrum.next_value < limit:
+            cost = reduction.make_cost(folds, i)
+            spectra[i] = add_free_axes(spectrum, cost, visible[:, cost.remaining], rank, method)
+    return spectra
 
-    def _predict_with_equal_axes(
-        self, folds: ReducedFolds, spectra: Sequence[Spectrum]
-    ) -> Iterator[Prediction]:
-        axes = np.stack([spectrum.axes for spectrum in spectra])
-        cut = self.reduction.centre(folds)
-        centred, visible, weights = cut.centred, cut.visible, cut.weights
-        moments = compute_moments(axes, centred, visible, weights)
-        proportions, matrices = self._choose_proportions(folds, moments)
-        references = axes @ matrices
-        votes = find_sides(moments, matrices)
-        if self.at_mean_size:
-            nothing = np.empty(0)
-            anchors = Anchors(centred, visible, votes.votes, nothing, nothing, weights)
-            references = scale_to_mean_size(anchors, references)
-        posed = self.pose(folds, references, folds.forms.predictors @ references[:, None])
-        posed_references = self.pose(folds, references, references[:, None])[:, 0]
-        offsets = np.linalg.norm(references.mean(axis=1), axis=1)
-        extents = np.abs(references).max(axis=(1, 2))
-        counts = centred.shape[-1] * visible.sum(axis=(1, 2))
-        looseness = compute_looseness(proportions, counts)
-        sides = votes.votes * votes.majority[:, None]
-        names, tuning = self.reduction.problem.local.names, self.reduction.problem.method.tuning
-        doubtful = self._find_doubtful_folds(spectra, axes, proportions)
-        doubtful |= (sides < 0).any(axis=1) | (offsets > tuning.off_centre * extents)
-        for number, spectrum in enumerate(spectra):
-            findings: tuple[Finding, ...] = ()
-            if doubtful[number]:
-                facts = self._diagnose(
-                    folds,
-                    number,
-                    spectrum,
-                    visible[number],
-                    offset=float(offsets[number]),
-                    extent=float(extents[number]),
-                    votes=sides[number],
-                    similarity_residual=float(proportions.residual[number]),
-                    looseness=float(looseness[number]),
-                    converged=bool(proportions.converged[number]),
-                    determined=bool(proportions.determined[number]),
-                    rounds=proportions.rounds,
-                )
-                labels = _Labels(self.reduction.problem.local.landmarks, folds.kept[number])
-                findings = check_solution(facts, spectrum.axes, names, labels, tuning)
-            yield int(folds.numbers[number]), posed[number], posed_references[number], findings
 
-    def _find_doubtful_folds(
-        self, spectra: Sequence[Spectrum], axes: Array, proportions: Proportions
-    ) -> Mask:
-        """Find the folds (g,) in which ``check_solution`` may have something to report.
+def _predict_with_equal_axes(
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    spectra: Sequence[Spectrum],
+    reference: Array,
+    at_mean_size: bool,
+) -> FoldPredictions:
+    """Predict the landmarks of folds whose references are made of equally many axes."""
+    axes = np.stack([spectrum.axes for spectrum in spectra])
+    moments = folds.sums.moments(axes)
+    proportions, votes = _choose_proportions(reduction, folds, axes, moments, reference)
+    references = axes @ proportions.matrix
+    if at_mean_size:
+        references = scale_to_mean_size(Anchors(folds.sums, votes), references)
+    return FoldPredictions(
+        folds.pose(reference, references, folds.forms.predictors @ references[:, None]),
+        folds.pose(reference, references, references[:, None])[:, 0],
+        _check_folds(reduction, folds, spectra, proportions, references, votes),
+    )
 
-        The other folds, nearly always all of them, need no diagnostics of their own.
-        """
-        problem, tuning = self.reduction.problem, self.reduction.problem.method.tuning
-        _, m, k = axes.shape
-        values = np.stack([spectrum.values for spectrum in spectra])
-        if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.dropped.any():
-            return np.ones(len(spectra), dtype=bool)
-        eps = np.finfo(np.float64).eps
-        steps = values[:, k] - values[:, k - 1]
-        is_wide = steps > tuning.narrow_gap * values[:, k]
-        if not problem.local.visible.all():  # or parts may hang together by a hinge
-            is_wide &= steps >= tuning.firm_gap * values[:, k]
-        rounding = max(
-            1e3 * eps * problem.cost.n_shapes,
-            eps * np.sqrt(problem.cost.condition.max()) / tuning.blurred,
+
+def _choose_proportions(
+    reduction: _Reduction, folds: ReducedFolds, axes: Array, moments: Moments, reference: Array
+) -> tuple[Proportions, Index]:
+    """Choose A of every fold, and tell the side (g, n) each shape is on.
+
+    By rigidity, from the A of all landmarks and the sides they tell, where what remains of every
+    shape is on the same side; from a closed form elsewhere.
+    """
+    method, votes = reduction.problem.method, reduction.problem.fit.diagnostics.votes
+    n_axes, n_dims = moments.cross.shape[-2:]
+    if not method.by_rigidity:
+        made = method.proportions
+        matrices = [
+            reduction.restrict(remaining).prior() if isinstance(made, str) else np.asarray(made)
+            for remaining in folds.remaining
+        ]
+        stack = np.stack([pair_with_axes(matrix, n_axes) for matrix in matrices])
+        return _turn_to_majority(judge_proportions(moments, stack), moments)
+    if n_axes == n_dims:
+        side = np.where(votes < 0, -1.0, 1.0)
+        start = axes.mT @ reference[folds.remaining]
+        proportions = fit_proportions_on_sides(
+            moments, start, np.broadcast_to(side, moments.square.shape), method.tuning.max_rounds
         )
-        few = (k + 1) * (axes * axes).max(axis=(1, 2)) > tuning.handful
-        sound = is_wide & (steps > rounding) & ~(few & (m >= 4 * (k + 1)))
-        sound &= proportions.converged & proportions.determined
-        sound &= proportions.residual <= tuning.large_deformation
-        sound &= np.array([spectrum.converged for spectrum in spectra])
-        return ~sound
+        towards = np.linalg.det(moments.cross.mT @ proportions.matrix[..., None, :, :])
+        if (towards * side > 0.0).all() and proportions.determined.all():
+            return proportions, np.broadcast_to(votes, moments.square.shape)
+    proportions = fit_rigid_proportions(moments, method.tuning.max_rounds)
+    for number in np.flatnonzero(~proportions.determined):
+        prior = reduction.restrict(folds.remaining[number]).prior()
+        proportions.matrix[number] = pair_with_axes(prior, n_axes)
+    return _turn_to_majority(proportions, moments)
 
-    def _choose_proportions(
-        self, folds: ReducedFolds, moments: Moments
-    ) -> tuple[Proportions, Array]:
-        """Choose A (g, k, d) of every fold."""
-        method, n_axes = self.reduction.problem.method, moments.cross.shape[-2]
-        if method.by_rigidity:
-            rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
-            matrices = rigid.matrix
-            for number in np.flatnonzero(~rigid.determined):
-                prior = self.reduction.restrict(folds.kept[number]).prior()
-                matrices[number] = pair_with_axes(prior, n_axes)
-            return rigid, matrices
-        stated = method.proportions
-        matrices = np.stack(
-            [
-                pair_with_axes(
-                    self.reduction.restrict(kept).prior()
-                    if isinstance(stated, str)
-                    else np.asarray(stated),
-                    n_axes,
-                )
-                for kept in folds.kept
-            ]
-        )
-        return judge_proportions(moments, matrices), matrices
 
-    def _diagnose(
-        self,
-        folds: ReducedFolds,
-        number: int,
-        spectrum: Spectrum,
-        visible: Mask,
-        *,
-        offset: float,
-        extent: float,
-        votes: Index,
-        similarity_residual: float,
-        looseness: float,
-        converged: bool,
-        determined: bool,
-        rounds: int,
-    ) -> SpectralDiagnostics:
-        problem = self.reduction.problem
-        off_centre = offset > problem.method.tuning.off_centre * extent
-        stated = problem.method.proportions
-        return SpectralDiagnostics(
+def _turn_to_majority(proportions: Proportions, moments: Moments) -> tuple[Proportions, Index]:
+    """Mirror A where most shapes are on its other side, and tell the side (g, n) of each."""
+    sides = find_sides(moments, proportions.matrix)
+    matrix = np.array(proportions.matrix)
+    matrix[..., 0] *= sides.majority[:, None]
+    return replace(proportions, matrix=matrix), sides.votes * sides.majority[:, None]
+
+
+def _check_folds(
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    spectra: Sequence[Spectrum],
+    proportions: Proportions,
+    references: Array,
+    votes: Index,
+) -> list[tuple[Finding, ...]]:
+    """Return the findings of every fold; few need diagnostics of their own."""
+    problem = reduction.problem
+    tuning, stated = problem.method.tuning, problem.method.proportions
+    offsets = np.linalg.norm(references.mean(axis=1), axis=1)
+    extents = np.abs(references).max(axis=(1, 2))
+    is_off_centre = offsets > tuning.off_centre * extents
+    doubtful = is_off_centre | (votes < 0).any(axis=1)
+    doubtful |= _find_doubtful_folds(problem, spectra, proportions)
+    findings: list[tuple[Finding, ...]] = [()] * len(spectra)
+    for i in np.flatnonzero(doubtful).tolist():
+        spectrum, remaining = spectra[i], folds.remaining[i]
+        visible = problem.local.visible[:, remaining]
+        count = problem.local.n_dims * visible.sum()
+        cost = _charge_translation(problem, folds, i) if is_off_centre[i] else 0.0
+        facts = SpectralDiagnostics(
             spectrum=spectrum.values,
             gap=spectrum.gap,
             cohesion=compute_cohesion(
                 spectrum.axes, spectrum.next_vector, visible, problem.local.rank
             ),
-            translation_cost=self._charge_translation(folds, number) if off_centre else 0.0,
-            offset=offset,
-            extent=extent,
-            votes=votes,
+            translation_cost=cost,
+            offset=float(offsets[i]),
+            extent=float(extents[i]),
+            votes=votes[i],
             condition=problem.cost.condition,
             free_directions=problem.cost.dropped,
             residuals=spectrum.residuals,
             converged=spectrum.converged,
             excess=0.0,
-            similarity_residual=similarity_residual,
-            looseness=looseness,
-            proportions_converged=converged,
-            proportions_determined=determined,
+            similarity_residual=float(proportions.residual[i]),
+            looseness=float(compute_looseness(proportions, count)[i]),
+            proportions_converged=bool(proportions.converged[i]),
+            proportions_determined=bool(proportions.determined[i]),
             proportions=stated if isinstance(stated, str) else "given",
             n_dims=problem.local.n_dims,
-            rounds=rounds,
+            rounds=proportions.rounds,
             method=spectrum.method,
             storage=problem.cost.storage,
             n_products=spectrum.n_products,
         )
-
-    def _charge_translation(self, folds: ReducedFolds, number: int) -> float:
-        """Compute ‖P'1‖ from P1."""
-        cross, predictors = folds.forms.cross[number], folds.forms.predictors[number]
-        translation = self.reduction.problem.fit.translation[folds.kept[number]]
-        translation = translation - cross.sum(axis=(0, 1))
-        translation = translation + np.einsum("njk,nj->k", cross, predictors.sum(axis=2))
-        return float(np.linalg.norm(translation))
+        labels = [problem.local.landmarks[int(j)] for j in remaining]
+        findings[i] = check_solution(facts, spectrum.axes, problem.local.names, labels, tuning)
+    return findings
 
 
-class _Labels(Sequence[str]):
-    """The labels of the landmarks that are kept, looked up only where one is named."""
+def _find_doubtful_folds(
+    problem: DeformableProblem, spectra: Sequence[Spectrum], proportions: Proportions
+) -> Mask:
+    """Find the folds (g,) in which ``check_solution`` may have something to report.
 
-    def __init__(self, labels: Sequence[str], kept: Index) -> None:
-        self._labels, self._kept = labels, kept
+    The other folds, nearly always all of them, need no diagnostics of their own.
+    """
+    tuning = problem.method.tuning
+    axes = np.stack([spectrum.axes for spectrum in spectra])
+    values = np.stack([spectrum.values for spectrum in spectra])
+    _, m, k = axes.shape
+    if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.dropped.any():
+        return np.ones(len(spectra), dtype=bool)
+    eps = np.finfo(np.float64).eps
+    steps = values[:, k] - values[:, k - 1]
+    is_wide = steps > tuning.narrow_gap * values[:, k]
+    if not problem.local.visible.all():  # or parts may hang together by a hinge
+        is_wide &= steps >= tuning.firm_gap * values[:, k]
+    rounding = max(
+        1e3 * eps * problem.cost.n_shapes,
+        eps * np.sqrt(problem.cost.condition.max()) / tuning.blurred,
+    )
+    few = (k + 1) * (axes * axes).max(axis=(1, 2)) > tuning.handful
+    sound = is_wide & (steps > rounding) & ~(few & (m >= 4 * (k + 1)))
+    sound &= proportions.converged & proportions.determined
+    sound &= proportions.residual <= tuning.large_deformation
+    sound &= np.array([spectrum.converged for spectrum in spectra])
+    return ~sound
 
-    def __getitem__(self, index: int) -> str:  # type: ignore[override]
-        return self._labels[self._kept[index]]
 
-    def __len__(self) -> int:
-        return len(self._kept)
+def _charge_translation(problem: DeformableProblem, folds: ReducedFolds, number: int) -> float:
+    """Compute ‖P'1‖ of a fold from P1."""
+    cross, predictors = folds.forms.cross[number], folds.forms.predictors[number]
+    translation = problem.fit.translation[folds.remaining[number]]
+    translation = translation - cross.sum(axis=(0, 1))
+    translation = translation + np.einsum("njk,nj->k", cross, predictors.sum(axis=2))
+    return float(np.linalg.norm(translation))
 
 
-@dataclass(frozen=True, eq=False)
-class _ElasticFolds(_FoldSolver):
-    """The folds of an elastic problem.
+def predict_elastic(
+    problem: ElasticProblem,
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    reference: Array,
+    dial: Dial,
+) -> FoldPredictions:
+    """Predict the landmarks of folds by the elastic method.
 
-    Landmarks are left out of the free residual forms P_i; what is kept of a shape is anchored
+    Landmarks are left out of the free residual forms P_i; what remains of a shape is anchored
     anew, P_i' + κ Q_KQ_Kᵀ with Q_K of the landmarks K. (The anchor of all landmarks would let a
     left-out one move against the linear part of its shape at no cost but bending.) The free warp
-    predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T.
+    predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T. Every shape
+    is on the side on which it is as a whole.
     """
+    votes = np.broadcast_to(problem.anchors.votes, folds.sums.squares.shape)
+    costs = LeftOutCost(
+        problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
+    ).dense()
+    costs += dial.firmness * folds.block.projections
+    fit = elastic_gpa(
+        Anchors(folds.sums, votes),
+        RootInverse.of(costs),
+        (reference[folds.remaining],),
+        dial,
+        problem.deformable.method.tuning,
+    )
+    free = folds.forms.predictors @ fit.reference[:, None]
+    predicted = free - dial.firmness * folds.sums.left_out @ fit.departures
+    names = problem.deformable.local.names
+    return FoldPredictions(
+        folds.pose(reference, fit.reference, predicted),
+        folds.pose(reference, fit.reference, fit.reference[:, None])[:, 0],
+        [fit.findings(names, (i,)) for i in range(len(predicted))],
+    )
 
-    problem: ElasticProblem
-    reduction: _Reduction
-    reference: Array
-    dial: Dial
 
-    def predict(self, folds: ReducedFolds) -> Iterator[Prediction]:
-        """Yield the predictions of every fold."""
-        kappa, tuning = self.dial.firmness, self.reduction.problem.method.tuning
-        cut = self.reduction.centre(folds)
-        fit = elastic_gpa(
-            self._anchor(cut),
-            RootInverse.of(self._sum_anchored_forms(folds, cut)),
-            (self.reference[folds.kept],),
-            self.dial,
-            tuning,
-        )
-        free = folds.forms.predictors @ fit.reference[:, None]
-        posed = self.pose(folds, fit.reference, free - kappa * cut.left_out @ fit.departures)
-        posed_references = self.pose(folds, fit.reference, fit.reference[:, None])[:, 0]
-        names = self.reduction.problem.local.names
-        for number in range(len(folds)):
-            findings = fit.findings(names, (number,))
-            yield int(folds.numbers[number]), posed[number], posed_references[number], findings
-
-    def _anchor(self, cut: CentredFolds) -> Anchors:
-        """Return the anchors of folds; every shape is on the side on which it is as a whole."""
-        weighted = weigh_points(cut.centred, cut.weights)
-        g, n, m, d = weighted.shape
-        pull = np.ascontiguousarray(weighted.mT).reshape(g, n * d, m)
-        squares = np.einsum("gnmd,gnmd->gn", weighted, cut.centred)
-        votes = np.broadcast_to(self.problem.anchors.votes, (g, n))
-        return Anchors(cut.centred, cut.visible, votes, pull, squares, cut.weights)
-
-    def _sum_anchored_forms(self, folds: ReducedFolds, cut: CentredFolds) -> Array:
-        """Compute Σ P_i' + κ Σ (ΓQ_K)(ΓQ_K)ᵀ (g, m', m')."""
-        problem, matrix = self.reduction.problem, self.reduction.matrix
-        rows = orthonormalise(cut.centred, cut.weights)
-        flat = weigh_points(rows.mT, cut.weights).mT.reshape(len(folds), -1, rows.shape[-1])
-        anchored = LeftOutCost(problem.cost, folds.kept, folds.forms, matrix).dense()
-        anchored += self.dial.firmness * (flat.mT @ flat)
-        return anchored
+def _add_lone_landmarks(
+    outcome: LeftOut | None,
+    reference: Array | None,
+    full: Alignment,
+    shared: Index,
+    fold: Index,
+) -> LeftOut:
+    """Add the landmarks of a fold that only one shape has: its warp puts them where they are."""
+    if outcome is None:
+        outcome = LeftOut(np.empty((len(full.shapes), 0, full.shapes.n_dims)))
+    if len(shared) == full.shapes.n_landmarks:
+        return outcome
+    lone = ~np.isin(fold, shared)
+    if outcome.error is not None or not lone.any():
+        return outcome
+    predicted = np.empty((len(full.shapes), len(fold), full.shapes.n_dims))
+    predicted[:, ~lone] = outcome.predicted
+    predicted[:, lone] = full.reference[fold[lone]]
+    if reference is None:
+        return LeftOut(predicted, outcome.findings)
+    complete = np.array(full.reference)
+    complete[np.setdiff1d(shared, fold)] = reference
+    shapes = full.shapes
+    for shape in np.unique(shapes.visible[:, fold[lone]].argmax(axis=0)):
+        # the warp onto the reference that has the predictions in its place
+        complete[fold[~lone]] = predicted[shape, ~lone]
+        visible = shared[shapes.visible[shape, shared]]
+        warp = full.registration.warp(shapes.points[shape, visible], complete[visible])
+        predicted[shape, lone] = warp(shapes.points[shape, fold[lone]])
+    return LeftOut(predicted, outcome.findings)

@@ -22,7 +22,7 @@ from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.model_selection.comparison import Comparison, MethodFigures, compare, default_methods
 from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
-from defgpa.model_selection.smoothing import select_smoothing
+from defgpa.model_selection.smoothing import is_sound, select_smoothing
 from defgpa.model_selection.smoothing_path import SmoothingPath
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
@@ -166,12 +166,6 @@ def is_ordinary_size(shapes: Shapes) -> bool:
 def choose_fold_size(shapes: Shapes) -> int:
     """Return how many landmarks to leave out at a time so that there are about 20 folds."""
     return max(1, round(shapes.n_landmarks / 20))
-
-
-def is_sound(alignment: Alignment, rigid_rmse_datum: float) -> bool:
-    """Return whether no warp folds over and RMSE_d is not above that of rigid alignment."""
-    rmse_datum = alignment.rmse_datum  # NaN where a warp has no inverse
-    return not alignment.foldovers.any() and bool(rmse_datum <= rigid_rmse_datum)
 
 
 def classify_estimator(estimator: Any) -> str:

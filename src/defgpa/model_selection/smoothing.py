@@ -5,35 +5,59 @@ Of the elastic family also how rigid: smoothing and rigidity are chosen together
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
-from defgpa.arrays import Array, Mask, Progress, freeze
+from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask, Progress, freeze
+from defgpa.diagnostics.checks import drop_lone_landmarks
 from defgpa.diagnostics.findings import warn_about
-from defgpa.errors import DefgpaError
-from defgpa.estimators import ElasticGPA, EuclideanGPA, fix_robust_weights
-from defgpa.model_selection.folds import Steps, align_without_warning, consecutive_folds
+from defgpa.errors import DefgpaError, DegenerateShapeError
+from defgpa.estimators import (
+    DeformableProblem,
+    ElasticGPA,
+    ElasticProblem,
+    EuclideanGPA,
+    fix_robust_weights,
+)
+from defgpa.model_selection.cross_validation import (
+    CrossValidation,
+    FoldedModel,
+    align_problem,
+    collect_predictions,
+    validate_folds,
+)
+from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
+from defgpa.model_selection.folds import (
+    Steps,
+    align_without_warning,
+    consecutive_folds,
+    prepare_leave_out,
+    solve_without_screening,
+)
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
     SmoothingPath,
-    chosen_index,
-    chosen_position,
-    columns,
-    least_index,
-    path_findings,
+    choose_index,
+    choose_position,
+    find_least,
+    find_path_findings,
 )
-from defgpa.model_selection.sweep import Point, Sweep, find_anchor, find_smooth_warp
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
+from defgpa.warps import ThinPlateSpline
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
-REFINED = 3  # further values in each of the two intervals beside the best of the default grid
+N_REFINED = 3  # further values in each of the two intervals beside the best of the default grid
 DIAL_SMOOTHING = np.logspace(-7.0, 0.0, 8)
 DIAL_RIGIDITY = np.array([0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0, np.inf])
-_FINER = 10.0 ** np.array([-0.5, -0.25, 0.25, 0.5])  # of the best of the dial's smoothings
+FINER_FACTORS = 10.0 ** np.array([-0.5, -0.25, 0.25, 0.5])  # of the best of the dial's smoothings
+MAX_SCALE = 1e5  # of the penalty, up and down, that one decomposition serves to all digits
 
 
 def select_smoothing(
@@ -60,8 +84,7 @@ def select_smoothing(
     fold_size, n_jobs, progress
         As in ``cross_validate``; ``progress`` counts fits and folds of all values.
     rigidities : array (r,), optional
-        Of an ElasticGPA: the rigidities to try with every smoothing, by default 0 (DefGPA), 1e-3,
-        1e-2, … 10 and infinity (and smoothing 1e-7, 1e-6, … 1, then finer beside the best).
+        Of an ElasticGPA: the rigidities to try with every smoothing.
 
     Returns
     -------
@@ -76,6 +99,11 @@ def select_smoothing(
     -----
     What the shapes are made of (control points, features, their products) does not depend on the
     smoothing and is shared by all values; folds are left out as in ``cross_validate``.
+
+    Of an ElasticGPA without ``grid`` and ``rigidities``, the dial of smoothing 1e-7, 1e-6, … 1 and
+    rigidity 0 (DefGPA), 1e-3, 1e-2, … 10 and infinity is searched: every second of both, then the
+    neighbours of the best until none of them is better, all smoothings at its rigidity, and finer
+    ones beside it. What was not tried is NaN in ``surface``.
 
     Examples
     --------
@@ -92,81 +120,303 @@ def select_smoothing(
     >>> path.best.fit(shapes).reference_.shape
     (40, 2)
     """
-    given = as_shapes(shapes)
+    shapes = as_shapes(shapes)
     values = None if grid is None else _validate_grid(grid)
-    elastic = isinstance(estimator, ElasticGPA)
-    if rigidities is not None and not elastic:
+    is_elastic = isinstance(estimator, ElasticGPA)
+    if rigidities is not None and not is_elastic:
         raise TypeError(
             "The 'rigidities' parameter of select_smoothing is for an ElasticGPA. "
             f"Got {estimator!r} instead."
         )
-    tried = _validate_rigidities(rigidities) if elastic else None
-    more = 0
-    if values is None:
-        values, more = (DIAL_SMOOTHING, len(_FINER)) if elastic else (DEFAULT_GRID, 2 * REFINED)
-    positions = (len(values) + more) * (1 if tried is None else len(tried))
-    folds = len(consecutive_folds(given.n_landmarks, fold_size))
-    steps = Steps(positions * (folds + 1), progress)
+    columns = _validate_rigidities(rigidities) if is_elastic else None
+    folds = consecutive_folds(shapes.n_landmarks, fold_size)
     warp = find_smooth_warp(estimator)
-    anchor = find_anchor(values)
-    plain, weighted = fix_robust_weights(estimator, given)
-    sweep = Sweep(plain, warp, weighted, fold_size, n_jobs, steps, anchor, tried)
-    rows = sweep.evaluate(values)
-    if grid is None:
-        rows += sweep.evaluate(
-            _refine_grid(rows, steps) if tried is None else _find_best_smoothing(rows) * _FINER
-        )
-    rows.sort(key=lambda row: row[0].value)
-    found = _make_path(sweep, rows) if tried is None else _make_surface(sweep, rows, tried)
+    plain, weighted = fix_robust_weights(estimator, shapes)
+    anchor = find_anchor(DEFAULT_GRID if values is None else values)
+    steps = Steps(0, progress)
+    sweep = Sweep(plain, warp, weighted, folds, fold_size, n_jobs, steps, anchor)
+    if columns is None:
+        path = _make_path(sweep, sweep.search_line(values))
+    else:
+        is_searched = grid is None and rigidities is None
+        points = sweep.search_dial(columns) if is_searched else sweep.fill_dial(values, columns)
+        path = _make_surface(sweep, points, columns)
     if plain is not estimator:
-        found.best.set_params(robust=estimator.robust)
-    warn_about(found.findings)
-    return found
+        path.best.set_params(robust=estimator.robust)
+    warn_about(path.findings)
+    return path
 
 
-def _make_path(sweep: Sweep, rows: Sequence[Sequence[Point]]) -> SmoothingPath:
-    """Choose the smoothing of a deformable estimator among rows of one point each."""
-    points = [point for (point,) in rows]
-    cve, spread, foldovers = (table[:, 0] for table in _tabulate(rows))
-    limit = _measure_rigid(sweep.shapes)
-    sound = _find_sound(points, foldovers == 0, lambda s: chosen_index(cve, spread, s), limit)
-    at = points[chosen_index(cve, spread, sound)]
-    best = sweep.make_estimator(at.value)
-    chosen = _refit_point(at, best)
-    path = SmoothingPath(**columns(points, chosen), best=best, sound=freeze(sound))
-    return replace(path, findings=path_findings(path, points))
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What one smoothing (and rigidity) gave: the alignment of all landmarks, and every fold."""
+
+    smoothing: float
+    rigidity: float | None
+    cross_validation: CrossValidation
+
+    @property
+    def alignment(self) -> Alignment:
+        """The alignment of all landmarks."""
+        return self.cross_validation.alignment
+
+    @property
+    def error(self) -> float:
+        """The cross-validation error."""
+        return self.cross_validation.error
 
 
-def _make_surface(sweep: Sweep, rows: Sequence[Sequence[Point]], rigidities: Array) -> DialSurface:
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """One estimator with many amounts of smoothing and rigidity, on the same shapes and folds."""
+
+    estimator: Any
+    warp: Any
+    shapes: Shapes
+    folds: tuple[Index, ...]
+    fold_size: int
+    n_jobs: int | None
+    steps: Steps
+    anchor: float  # the smoothing at which the warps are eliminated
+
+    def search_line(self, values: Array | None) -> list[Point]:
+        """Evaluate every smoothing; by default those of the grid, then more beside the best."""
+        if values is not None:
+            self.expect(len(values))
+            return [self.evaluate(value)[0] for value in values]
+        self.expect(len(DEFAULT_GRID) + 2 * N_REFINED)
+        points = [self.evaluate(value)[0] for value in DEFAULT_GRID]
+        best = find_least(np.array([point.error for point in points]))
+        sides = [i for i in (best - 1, best + 1) if 0 <= i < len(DEFAULT_GRID)]
+        self.expect((len(sides) - 2) * N_REFINED)
+        for side in sides:
+            finer = np.geomspace(DEFAULT_GRID[best], DEFAULT_GRID[side], N_REFINED + 2)[1:-1]
+            points += [self.evaluate(value)[0] for value in finer]
+        return sorted(points, key=lambda point: point.smoothing)
+
+    def fill_dial(self, values: Array | None, rigidities: Array) -> list[Point]:
+        """Evaluate every smoothing at every rigidity; by default of the dial, and finer."""
+        smoothings = DIAL_SMOOTHING if values is None else values
+        self.expect(len(smoothings) * len(rigidities))
+        points = [p for value in smoothings for p in self.evaluate(value, rigidities)]
+        if values is None:
+            best = min(points, key=lambda point: point.error)
+            self.expect(len(FINER_FACTORS) * len(rigidities))
+            for value in best.smoothing * FINER_FACTORS:
+                points += self.evaluate(value, rigidities)
+        return points
+
+    def search_dial(self, rigidities: Array) -> list[Point]:
+        """Search the dial: every second position, then neighbours of the best, then finer ones."""
+        shape = len(DIAL_SMOOTHING), len(rigidities)
+        points: dict[tuple[int, int], Point] = {}
+        wanted = [(i, j) for i in range(1, shape[0], 2) for j in range(0, shape[1], 2)]
+        while wanted:
+            self.expect(len(wanted))
+            for row in sorted({i for i, _ in wanted}):
+                columns = [j for i, j in wanted if i == row]
+                made = self.evaluate(DIAL_SMOOTHING[row], rigidities[columns])
+                points |= {(row, j): point for j, point in zip(columns, made, strict=True)}
+            best = min(points, key=lambda position: points[position].error)
+            column = [(i, best[1]) for i in range(shape[0])]  # is drawn as a curve
+            wanted = [p for p in _list_neighbours(best, shape) if p not in points]
+            wanted = wanted or [p for p in column if p not in points]
+        columns = [j for j in range(best[1] - 1, best[1] + 2) if 0 <= j < shape[1]]
+        self.expect(len(FINER_FACTORS) * len(columns))
+        finer = DIAL_SMOOTHING[best[0]] * FINER_FACTORS
+        fine = [p for value in finer for p in self.evaluate(value, rigidities[columns])]
+        return [*points.values(), *fine]
+
+    def expect(self, n_points: int) -> None:
+        """Announce that so many further points are evaluated: a fit, and every fold."""
+        self.steps.total += n_points * (len(self.folds) + 1)
+
+    def make_estimator(self, smoothing: float, rigidity: float | None = None) -> Any:
+        """Make a fresh estimator with this smoothing, and this rigidity if it has one."""
+        fresh = clone(self.estimator).set_params(warp=set_smoothing(self.warp, smoothing))
+        return fresh if rigidity is None else fresh.set_params(rigidity=float(rigidity))
+
+    def evaluate(
+        self, smoothing: float, rigidities: Iterable[float | None] = (None,)
+    ) -> list[Point]:
+        """Fit and cross-validate one smoothing at several rigidities (None: there is none)."""
+        smoothing = float(smoothing)
+        pairs = [(rigidity, self.make_estimator(smoothing, rigidity)) for rigidity in rigidities]
+        problem = self._find_problem(smoothing)
+        if problem is None:
+            return [self._refit(smoothing, *pair) for pair in pairs]
+        positions = []
+        for rigidity, estimator in pairs:
+            dial = None if rigidity is None else estimator.dial
+            positions.append((dial, align_problem(problem, dial, self.shapes)))
+            self.steps.advance()
+        left_out = predict_folds(problem, positions, self._plan, self.steps)
+        points = []
+        for (rigidity, _), (_, full), folds in zip(pairs, positions, left_out, strict=True):
+            validated = collect_predictions(full, folds, self.folds, self.fold_size)
+            points.append(Point(smoothing, rigidity, validated))
+        return points
+
+    def _refit(self, smoothing: float, rigidity: float | None, estimator: Any) -> Point:
+        """Fit every fold from scratch."""
+        full = solve_without_screening(estimator, self.shapes)
+        self.steps.advance()
+        model = FoldedModel(estimator, full, None)
+        validated = validate_folds(model, self.folds, self.fold_size, self.n_jobs, self.steps)
+        return Point(smoothing, rigidity, validated)
+
+    @cached_property
+    def _plan(self) -> FoldPlan:
+        geometry = drop_lone_landmarks(self.shapes).measure().project_to_planes()
+        return FoldPlan.of(geometry, self.shapes, self.folds)
+
+    def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
+        """Return the shapes with warps eliminated, from the common decomposition if it serves."""
+        scale = smoothing / self.anchor if self.anchor > 0.0 else 0.0
+        if 1.0 / MAX_SCALE <= scale <= MAX_SCALE and self._common is not None:
+            return self._common.scale_penalty(scale)
+        return prepare_leave_out(self.make_estimator(smoothing), self.shapes)
+
+    @cached_property
+    def _common(self) -> DeformableProblem | ElasticProblem | None:
+        """The warps eliminated at the anchor, where all penalties follow from one decomposition."""
+        if not scales_with_smoothing(set_smoothing(self.warp, self.anchor), self.shapes):
+            return None
+        problem = prepare_leave_out(self.make_estimator(self.anchor), self.shapes)
+        if problem is None or get_deformable(problem).cost.storage != "StoredFactor":
+            return None
+        return problem
+
+
+def _list_neighbours(position: tuple[int, int], shape: tuple[int, int]) -> list[tuple[int, int]]:
+    """List the positions of a grid at most one row and one column away."""
+    rows, columns = (
+        range(max(i - 1, 0), min(i + 2, n)) for i, n in zip(position, shape, strict=True)
+    )
+    return [(i, j) for i in rows for j in columns]
+
+
+def find_anchor(values: Array) -> float:
+    """Return the amount of smoothing in the middle of the positive values, 0 if there is none."""
+    positive = values[values > 0.0]
+    return float(np.sqrt(positive.min() * positive.max())) if len(positive) else 0.0
+
+
+def find_smooth_warp(estimator: Any) -> Any:
+    """Return the warp of the estimator; raise if it has no smoothing to choose."""
+    warp = getattr(estimator, "warp", type(estimator))
+    warp = ThinPlateSpline() if warp is None else warp
+    is_instance = is_dataclass(warp) and not isinstance(warp, type)
+    if not is_instance or "smoothing" not in {field.name for field in fields(warp)}:
+        raise TypeError(
+            "The 'estimator' parameter of select_smoothing must have a warp with a 'smoothing', "
+            f"such as DefGPA(ThinPlateSpline()). Got {estimator!r} instead."
+        )
+    return warp
+
+
+def set_smoothing(warp: Any, value: float) -> Any:
+    """Return the warp with another smoothing, relative whatever it was before."""
+    absolute = {"theta": None} if any(f.name == "theta" for f in fields(warp)) else {}
+    return replace(warp, smoothing=float(value), **absolute)
+
+
+def scales_with_smoothing(warp: Any, shapes: Shapes) -> bool:
+    """Return whether the penalty is proportional to the smoothing, and all else independent."""
+    points = shapes.points[0][shapes.visible[0]]
+    basis = warp.basis(points)
+    doubled = set_smoothing(warp, 2.0 * warp.smoothing).basis(points)
+    return bool(
+        np.array_equal(basis.features(points), doubled.features(points))
+        and np.allclose(2.0 * basis.penalty(), doubled.penalty(), rtol=1e-12, atol=0.0)
+    )
+
+
+def _make_path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
+    """Choose the smoothing of a deformable estimator."""
+    cve = np.array([point.error for point in points])
+    spread = np.array([point.cross_validation.standard_error for point in points])
+    sound = _find_sound(
+        sweep.shapes, [point.alignment for point in points], lambda s: choose_index(cve, spread, s)
+    )
+    index = choose_index(cve, spread, sound)
+    best = sweep.make_estimator(points[index].smoothing)
+    validated = _refit_point(points[index], best)
+    alignments = [point.alignment for point in points]
+    alignments[index] = validated.alignment
+    path = SmoothingPath(
+        freeze(np.array([point.smoothing for point in points])),
+        freeze(cve),
+        tuple(alignments),
+        best=best,
+        standard_error=freeze(spread),
+        cross_validation=validated,
+        sound=freeze(sound),
+    )
+    return replace(path, findings=find_path_findings(path))
+
+
+def _make_surface(sweep: Sweep, points: Sequence[Point], rigidities: Array) -> DialSurface:
     """Choose smoothing and rigidity of an elastic estimator together."""
-    cve, spread, foldovers = _tabulate(rows)
-    flat_points = [point for row_of_points in rows for point in row_of_points]
+    values = np.unique([point.smoothing for point in points])
+    shape = len(values), len(rigidities)
+    cve, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+    table: dict[tuple[int, int], Point] = {}
+    for point in points:
+        position = (
+            int(np.searchsorted(values, point.smoothing)),
+            rigidities.tolist().index(point.rigidity),
+        )
+        table[position] = point
+        cve[position], spread[position] = point.error, point.cross_validation.standard_error
+    alignments = [table[p].alignment if p in table else None for p in np.ndindex(shape)]
 
     def choose_flat(sound: Mask) -> int:
-        row, column = chosen_position(cve, sound.reshape(cve.shape))
-        return row * cve.shape[1] + column
+        return int(np.ravel_multi_index(choose_position(cve, sound.reshape(shape)), shape))
 
-    limit = _measure_rigid(sweep.shapes)
-    unfolded = (foldovers == 0).ravel()
-    sound = _find_sound(flat_points, unfolded, choose_flat, limit).reshape(cve.shape)
-    row, column = chosen_position(cve, sound)
-    along, at = [own[column] for own in rows], rows[row][column]
-    chosen_estimator = sweep.make_estimator(at.value, rigidities[column])
-    chosen = _refit_point(at, chosen_estimator)
-    found = DialSurface(
-        **columns(along, chosen),
-        best=chosen_estimator,
+    sound = _find_sound(sweep.shapes, alignments, choose_flat).reshape(shape)
+    row, column = choose_position(cve, sound)
+    best = sweep.make_estimator(values[row], rigidities[column])
+    validated = _refit_point(table[row, column], best)
+    along = alignments[column :: shape[1]]
+    along[row] = validated.alignment
+    surface = DialSurface(
+        freeze(values),
+        freeze(cve[:, column]),
+        tuple(along),
+        best=best,
+        standard_error=freeze(spread[:, column]),
+        cross_validation=validated,
         rigidities=freeze(np.array(rigidities)),
         surface=freeze(cve),
         surface_error=freeze(spread),
-        surface_foldovers=freeze(foldovers),
         surface_sound=freeze(sound),
     )
-    seen = [own for own in chosen.alignment.findings if own not in at.alignment.findings]
-    return replace(found, findings=(*seen, *path_findings(found, along)))
+    return replace(surface, findings=find_path_findings(surface))
 
 
-def _measure_rigid(shapes: Shapes) -> float:
+def _find_sound(
+    shapes: Shapes, alignments: Sequence[Alignment | None], choose: Callable[[Mask], int]
+) -> Mask:
+    """Return which alignments may be chosen: ``is_sound``, as far as that matters for the choice.
+
+    It takes as long as a fit, so only what would be chosen is asked. Where nothing is left, folds
+    alone decide.
+    """
+    limit = measure_rigid(shapes)
+    sound = np.ones(len(alignments), dtype=bool)
+    while sound.any():
+        index = choose(sound)
+        alignment = alignments[index]
+        if not sound[index]:
+            break
+        if alignment is not None and is_sound(alignment, limit):
+            return sound
+        sound[index] = False
+    return np.array([a is not None and not a.foldovers.any() for a in alignments])
+
+
+def measure_rigid(shapes: Shapes) -> float:
     """Return RMSE_d of rigid alignment, which no automatic choice may exceed."""
     try:
         return float(EuclideanGPA(scaling=True).solve(shapes).rmse_datum)
@@ -174,55 +424,21 @@ def _measure_rigid(shapes: Shapes) -> float:
         return float("inf")
 
 
-def _find_sound(
-    points: Sequence[Point], unfolded: Mask, choose: Callable[[Mask], int], limit: float
-) -> Mask:
-    """Return where a choice is sound: no folds, and RMSE_d at most that of rigid alignment.
-
-    RMSE_d takes as long as a fit, so only points that would be chosen are asked for theirs. Where
-    no point is left, folds alone decide.
-    """
-    sound = unfolded.copy()
-    while sound.any():
-        index = choose(sound)
-        if not sound[index] or points[index].rmse_datum <= limit * (1.0 + 1e-6):
-            return sound
-        sound[index] = False
-    return unfolded
+def is_sound(alignment: Alignment, rigid_rmse_datum: float) -> bool:
+    """Return whether no warp folds over and RMSE_d is not above that of rigid alignment."""
+    if alignment.foldovers.any():
+        return False
+    try:
+        return bool(alignment.rmse_datum <= rigid_rmse_datum * (1.0 + 1e-6))
+    except DegenerateShapeError:  # a warp has no inverse
+        return False
 
 
-def _refit_point(point: Point, estimator: Any) -> Point:
-    """Return a point with the alignment of a fit of its own, whose bases have its smoothing."""
+def _refit_point(point: Point, estimator: Any) -> CrossValidation:
+    """Return the folds of a point with a fit of its own, whose bases have its smoothing."""
     validated = point.cross_validation
     alignment = align_without_warning(estimator, validated.alignment.shapes)
-    return replace(point, cross_validation=replace(validated, alignment=alignment))
-
-
-def _error(point: Point) -> float:
-    return point.cross_validation.error
-
-
-def _tabulate(rows: Sequence[Sequence[Point]]) -> tuple[Array, Array, Array]:
-    """Tabulate CVE, its standard error, and how many landmarks fold over, (k, r) each."""
-    cve = [[_error(point) for point in row] for row in rows]
-    spread = [[point.cross_validation.standard_error for point in row] for row in rows]
-    foldovers = [[float(point.alignment.foldovers.sum()) for point in row] for row in rows]
-    return np.array(cve), np.array(spread), np.array(foldovers)
-
-
-def _find_best_smoothing(rows: Sequence[Sequence[Point]]) -> float:
-    """Find the smoothing of the row with the least error."""
-    return min(rows, key=lambda row: min(map(_error, row)))[0].value
-
-
-def _refine_grid(rows: Sequence[Sequence[Point]], steps: Steps) -> Array:
-    """Return values between the best and its neighbours, evenly in the logarithm."""
-    values = [point.value for (point,) in rows]
-    best = least_index(np.array([_error(point) for (point,) in rows]))
-    beside = [values[i] for i in (best - 1, best + 1) if 0 <= i < len(values)]
-    steps.total -= (2 - len(beside)) * REFINED * steps.total // (len(values) + 2 * REFINED)
-    between = [np.geomspace(values[best], other, REFINED + 2)[1:-1] for other in beside]
-    return np.sort(np.concatenate(between))
+    return replace(validated, alignment=alignment)
 
 
 def _validate_grid(grid: ArrayLike) -> Array:

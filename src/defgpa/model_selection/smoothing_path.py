@@ -8,15 +8,18 @@ following the one in the space of the reference (RMSE_d rises while RMSE_r falls
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Mask, freeze
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.model_selection.sweep import Point
+from defgpa.errors import DegenerateShapeError
+from defgpa.model_selection.cross_validation import CrossValidation
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,21 +30,21 @@ class SmoothingPath:
     ----------
     values : array (k,)
         The relative smoothing τ, ascending.
-    cve, rmse_reference, rmse_datum : array (k,)
-        The cross-validation error, RMSE_r and RMSE_d at each (RMSE_d is NaN where some warp has
-        no inverse).
+    cve : array (k,)
+        The cross-validation error at each.
+    alignments : tuple of k Alignment
+        The alignment of all landmarks at each; None where it was not tried. The other figures are
+        computed from them when they are asked for.
     best : estimator
         A fresh, unfitted copy of the estimator with the smoothing that was chosen.
     standard_error : array (k,)
         Of each CVE, over the landmarks.
-    foldovers : array (k,)
-        Landmarks of all shapes that lie where their warp folds over.
-    alignment, cross_validation : Alignment, CrossValidation
-        Those of the smoothing that was chosen: nothing needs to be fitted again.
+    cross_validation : CrossValidation
+        That of the smoothing that was chosen: nothing needs to be fitted again.
     findings : tuple of Finding
         What was found along the way.
     sound : array (k,) of bool
-        Where no warp folds over and, as far as it matters for the choice, RMSE_d is not above that
+        Where, as far as it matters for the choice, no warp folds over and RMSE_d is not above that
         of rigid alignment.
 
     See Also
@@ -52,23 +55,44 @@ class SmoothingPath:
     --------
     >>> import numpy as np
     >>> values = np.array([1e-3, 1e-2, 1e-1, 1.0])
-    >>> cve, datum = np.array([4.0, 2.0, 3.0, 5.0]), np.array([6.0, 1.9, 2.5, 4.5])
-    >>> path = SmoothingPath(values, cve, 0.9 * cve, datum, best=None)
-    >>> path.best_value, path.at_edge, path.parting
-    (0.01, False, 0.01)
+    >>> path = SmoothingPath(values, np.array([4.0, 2.0, 3.0, 5.0]), alignments=(), best=None)
+    >>> path.best_value, path.at_edge
+    (0.01, False)
     """
 
     values: Array
     cve: Array
-    rmse_reference: Array
-    rmse_datum: Array
+    alignments: Sequence[Alignment | None]
     best: Any
-    standard_error: Any = None
-    foldovers: Any = None
-    alignment: Any = None
-    cross_validation: Any = None
+    standard_error: Array | None = None
+    cross_validation: CrossValidation | None = None
     findings: tuple[Finding, ...] = ()
-    sound: Any = None
+    sound: Mask | None = None
+
+    @property
+    def alignment(self) -> Alignment:
+        """The alignment with the smoothing that was chosen."""
+        assert self.cross_validation is not None
+        return self.cross_validation.alignment
+
+    @cached_property
+    def rmse_reference(self) -> Array:
+        """(k,): RMSE_r at each smoothing."""
+        return self._tabulate(lambda alignment: alignment.rmse_reference)
+
+    @cached_property
+    def rmse_datum(self) -> Array:
+        """(k,): RMSE_d at each smoothing, NaN where some warp has no inverse."""
+        return self._tabulate(_compute_rmse_datum)
+
+    @cached_property
+    def foldovers(self) -> Array:
+        """(k,): landmarks of all shapes that lie where their warp folds over."""
+        return self._tabulate(_count_foldovers)
+
+    def _tabulate(self, compute: Callable[[Alignment], float]) -> Array:
+        figures = [np.nan if a is None else compute(a) for a in self.alignments]
+        return freeze(np.array(figures, dtype=np.float64))
 
     @property
     def best_value(self) -> float:
@@ -83,19 +107,12 @@ class SmoothingPath:
     @property
     def best_index(self) -> int:
         """The place of the chosen smoothing among the values."""
-        return chosen_index(self.cve, self.standard_error, self._sound)
-
-    @property
-    def _sound(self) -> Mask | None:
-        """Where a choice is sound; by the foldovers alone where nothing else is stated."""
-        if self.sound is not None or self.foldovers is None:
-            return self.sound
-        return np.asarray(self.foldovers == 0)
+        return choose_index(self.cve, self.standard_error, self.sound)
 
     @property
     def least_value(self) -> float:
         """The smoothing of the smallest CVE; of several, the stiffest."""
-        return float(self.values[least_index(self.cve)])
+        return float(self.values[find_least(self.cve)])
 
     def explain_choice(self) -> str:
         """Return two or three sentences that name the rule of the choice and what it costs.
@@ -107,16 +124,16 @@ class SmoothingPath:
         >>> import numpy as np
         >>> cve = np.array([2.5, 2.0, 2.1, 3.0])
         >>> path = SmoothingPath(
-        ...     np.array([1e-3, 1e-2, 1e-1, 1.0]), cve, cve, cve, best=None,
-        ...     standard_error=np.full(4, 0.15), foldovers=np.zeros(4, dtype=int))
+        ...     np.array([1e-3, 1e-2, 1e-1, 1.0]), cve, alignments=(), best=None,
+        ...     standard_error=np.full(4, 0.15), sound=np.full(4, True))
         >>> print(path.explain_choice())
         A smoothing of 0.1 was chosen by the one-standard-error rule: the stiffest without folded \
 warps whose cross-validation error (CVE) is within one standard error of the smallest. The \
 smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule costs 5 % in CVE.
         """
-        least, chosen = self.cve[least_index(self.cve)], self.cve[self.best_index]
+        smallest, chosen = self.cve[find_least(self.cve)], self.cve[self.best_index]
         if self.best_value == self.least_value:
-            folded = self.foldovers is not None and self.foldovers[self.best_index] > 0
+            folded = self.sound is not None and not self.sound[self.best_index]
             reason = (
                 "warps fold at every smoothing within one standard error of it, so the "
                 "one-standard-error rule was not applied"
@@ -128,34 +145,35 @@ smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule c
                 f"A smoothing of {self.best_value:.3g} was chosen. It has the smallest "
                 f"cross-validation error (CVE), {chosen:.4g}; {reason}."
             )
-        spread = self.standard_error[least_index(self.cve)]
-        if chosen > least + spread:
+        assert self.standard_error is not None
+        spread = self.standard_error[find_least(self.cve)]
+        if chosen > smallest + spread:
             return (
                 f"A smoothing of {self.best_value:.3g} was chosen: it has the smallest "
                 f"cross-validation error (CVE) without folded warps and with an RMSE_d not above "
-                f"that of rigid alignment. The smallest CVE of all, {least:.4g}, is at "
-                f"{self.least_value:.3g}; this costs {100 * (chosen / least - 1):.2g} % in CVE."
+                f"that of rigid alignment. The smallest CVE of all, {smallest:.4g}, is at "
+                f"{self.least_value:.3g}; this costs {100 * (chosen / smallest - 1):.2g} % in CVE."
             )
         return (
             f"A smoothing of {self.best_value:.3g} was chosen by the one-standard-error rule: the "
             f"stiffest without folded warps whose cross-validation error (CVE) is within one "
-            f"standard error of the smallest. The smallest CVE, {least:.4g} ± {spread:.2g}, is at "
-            f"{self.least_value:.3g}; the chosen smoothing has {chosen:.4g}, so the rule costs "
-            f"{100 * (chosen / least - 1):.2g} % in CVE."
+            f"standard error of the smallest. The smallest CVE, {smallest:.4g} ± {spread:.2g}, is "
+            f"at {self.least_value:.3g}; the chosen smoothing has {chosen:.4g}, so the rule costs "
+            f"{100 * (chosen / smallest - 1):.2g} % in CVE."
         )
 
     @property
     def unfolded_value(self) -> float | None:
         """The least smoothing above zero at which no warp folds over; None if all do."""
-        if self.foldovers is None:
-            return None
-        sound = self.values[(self.foldovers == 0) & (self.values > 0.0)]
-        return float(sound[0]) if len(sound) else None
+        for value, alignment in zip(self.values, self.alignments, strict=True):
+            if value > 0.0 and alignment is not None and not alignment.foldovers.any():
+                return float(value)
+        return None
 
     @property
     def at_edge(self) -> bool:
         """Whether the smallest CVE is at either end of the values: the best may lie beyond."""
-        return least_index(self.cve) in (0, len(self.values) - 1)
+        return find_least(self.cve) in (0, len(self.values) - 1)
 
     @property
     def parting(self) -> float | None:
@@ -192,9 +210,7 @@ class DialSurface(SmoothingPath):
         The rigidities μ, ascending; the first may be 0 (DefGPA itself), the last infinite.
     surface, surface_error : array (k, r)
         The cross-validation error at every smoothing (row) and rigidity (column), and its standard
-        error over the landmarks.
-    surface_foldovers : array (k, r)
-        Landmarks of all shapes that lie where their warp folds over.
+        error over the landmarks; NaN where it was not tried.
     surface_sound : array (k, r) of bool
         As ``sound``.
 
@@ -207,17 +223,16 @@ class DialSurface(SmoothingPath):
     >>> import numpy as np
     >>> cve = np.array([[3.0, 2.5], [2.0, 2.2]])
     >>> surface = DialSurface(
-    ...     np.array([1e-3, 1e-2]), cve[:, 0], cve[:, 0], cve[:, 0], best=None,
+    ...     np.array([1e-3, 1e-2]), cve[:, 0], alignments=(), best=None,
     ...     rigidities=np.array([1.0, 10.0]), surface=cve)
     >>> surface.best_value, surface.best_rigidity
     (0.01, 1.0)
     """
 
-    rigidities: Any = None
-    surface: Any = None
-    surface_error: Any = None
-    surface_foldovers: Any = None
-    surface_sound: Any = None
+    rigidities: Array = field(default_factory=lambda: np.empty(0))
+    surface: Array = field(default_factory=lambda: np.empty((0, 0)))
+    surface_error: Array | None = None
+    surface_sound: Mask | None = None
 
     @property
     def position(self) -> tuple[int, int]:
@@ -226,10 +241,7 @@ class DialSurface(SmoothingPath):
         The least error that is sound: no warp folds over, and RMSE_d is not above that of rigid
         alignment; the least of all where none is sound.
         """
-        sound = self.surface_sound
-        if sound is None and self.surface_foldovers is not None:
-            sound = np.asarray(self.surface_foldovers == 0)
-        return chosen_position(self.surface, sound)
+        return choose_position(self.surface, self.surface_sound)
 
     @property
     def best_index(self) -> int:
@@ -243,19 +255,19 @@ class DialSurface(SmoothingPath):
 
     def explain_choice(self) -> str:
         """Return sentences that name the rule of the choice and what it costs."""
-        least, chosen = float(np.nanmin(self.surface)), float(self.surface[self.position])
+        smallest, chosen = float(np.nanmin(self.surface)), float(self.surface[self.position])
         where = f"A smoothing of {self.best_value:.3g} and a rigidity of {self.best_rigidity:g}"
-        if chosen == least:
+        if chosen == smallest:
             return (
                 f"{where} were chosen: they have the smallest cross-validation error (CVE), "
-                f"{least:.4g}."
+                f"{smallest:.4g}."
             )
         row, column = np.unravel_index(np.nanargmin(self.surface), self.surface.shape)
         return (
             f"{where} were chosen: the smallest cross-validation error (CVE) without folded warps "
             f"and with an RMSE_d not above that of rigid alignment, {chosen:.4g}. The smallest of "
-            f"all, {least:.4g}, is at a smoothing of {self.values[row]:.3g} and a rigidity of "
-            f"{self.rigidities[column]:g}; this costs {100 * (chosen / least - 1):.2g} % in CVE."
+            f"all, {smallest:.4g}, is at a smoothing of {self.values[row]:.3g} and a rigidity of "
+            f"{self.rigidities[column]:g}; this costs {100 * (chosen / smallest - 1):.2g} % in CVE."
         )
 
     def __repr__(self) -> str:
@@ -266,7 +278,18 @@ class DialSurface(SmoothingPath):
         )
 
 
-def chosen_position(cve: Array, sound: Mask | None) -> tuple[int, int]:
+def _compute_rmse_datum(alignment: Alignment) -> float:
+    try:
+        return alignment.rmse_datum
+    except DegenerateShapeError:  # a warp has no inverse
+        return float("nan")
+
+
+def _count_foldovers(alignment: Alignment) -> float:
+    return float(alignment.foldovers.sum())
+
+
+def choose_position(cve: Array, sound: Mask | None) -> tuple[int, int]:
     """Return row and column of the least error that is sound; of all if none is."""
     candidates = cve
     if sound is not None and (sound & np.isfinite(cve)).any():
@@ -275,78 +298,76 @@ def chosen_position(cve: Array, sound: Mask | None) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def columns(points: Sequence[Point], chosen: Point) -> dict[str, Any]:
-    """The figures along points, and what is kept of one, by the names of a path's fields."""
-    validated = [point.cross_validation for point in points]
-    return {
-        "values": freeze(np.array([point.value for point in points])),
-        "cve": freeze(np.array([own.error for own in validated])),
-        "rmse_reference": freeze(np.array([point.alignment.rmse_reference for point in points])),
-        "rmse_datum": freeze(np.array([point.rmse_datum for point in points])),
-        "standard_error": freeze(np.array([own.standard_error for own in validated])),
-        "foldovers": freeze(np.array([int(p.alignment.foldovers.sum()) for p in points])),
-        "alignment": chosen.alignment,
-        "cross_validation": chosen.cross_validation,
-    }
-
-
-def path_findings(path: SmoothingPath, points: Sequence[Point]) -> tuple[Finding, ...]:
-    """What was found at the points of a path, and in its course."""
-    return (*_along(points), *_at_edge(path), *_stiffer(path), *_folding(path))
-
-
-def chosen_index(cve: Array, spread: Array | None, sound: Mask | None) -> int:
+def choose_index(cve: Array, spread: Array | None, sound: Mask | None) -> int:
     """Return the stiffest that is sound within one standard error of the least error.
 
     If none is, the least error that is sound; if none is sound at all, the least error.
     """
-    least = least_index(cve)
+    smallest = find_least(cve)
     if spread is None or sound is None:
-        return least
-    as_good = (cve <= cve[least] + spread[least]) & sound
+        return smallest
+    as_good = (cve <= cve[smallest] + spread[smallest]) & sound
     if as_good.any():
         return int(np.flatnonzero(as_good)[-1])
     sound = sound & np.isfinite(cve)
-    return least_index(np.where(sound, cve, np.nan)) if sound.any() else least
+    return find_least(np.where(sound, cve, np.nan)) if sound.any() else smallest
 
 
-def least_index(cve: Array) -> int:
-    """The last, stiffest, of the smallest errors, which are the same up to 1e-9."""
+def find_least(cve: Array) -> int:
+    """Find the last, stiffest, of the smallest errors, which are the same up to 1e-9."""
     return int(np.flatnonzero(cve <= (1.0 + 1e-9) * np.nanmin(cve))[-1])
 
 
-def _along(points: Sequence[Point]) -> Iterator[Finding]:
-    """What the full fits found, once for all values."""
+def find_path_findings(path: SmoothingPath) -> tuple[Finding, ...]:
+    """Return what was found by the fits along a path, in its course, and about what was chosen."""
+    return (*_list_common(path), *_list_edge(path), *_list_stiffer(path), *_list_folds(path))
+
+
+def _list_common(path: SmoothingPath) -> Iterator[Finding]:
+    """Yield what the fits found, once for all values; what only the chosen one tells, as it is."""
     first: dict[Problem, Finding] = {}
     count: Counter[Problem] = Counter()
-    for point in reversed(points):
-        count.update({finding.problem for finding in point.alignment.findings})
-        first |= {finding.problem: finding for finding in point.alignment.findings}
-    for kind, finding in first.items():
-        figures = {"count": count[kind], "of": len(points)}
+    tried = [a for a in path.alignments if a is not None and a is not path.alignment]
+    for alignment in reversed(tried):
+        count.update({finding.problem for finding in alignment.findings})
+        first |= {finding.problem: finding for finding in alignment.findings}
+    for finding in path.alignment.findings:
+        if finding.problem not in first and len(tried):
+            yield finding
+        else:
+            count[finding.problem] += 1
+            first.setdefault(finding.problem, finding)
+    for problem, finding in first.items():
+        figures = {"count": count[problem], "of": len(tried) + 1}
         yield Finding(Problem.AT_SMOOTHING, values=figures, parts=(finding,))
 
 
-def _at_edge(path: SmoothingPath) -> Iterator[Finding]:
+def _list_edge(path: SmoothingPath) -> Iterator[Finding]:
     if path.at_edge and len(path.values) > 1:
-        soft = float(path.least_value == path.values[0])
-        yield Finding(Problem.BEST_AT_EDGE, values={"soft": soft, "smoothing": path.least_value})
+        is_soft = float(path.least_value == path.values[0])
+        yield Finding(Problem.BEST_AT_EDGE, values={"soft": is_soft, "smoothing": path.least_value})
 
 
-def _folding(path: SmoothingPath) -> Iterator[Finding]:
-    """Said where warps fold over at the value chosen, with one at which none does."""
-    better = {} if path.unfolded_value is None else {"smoothing": path.unfolded_value}
-    for finding in path.alignment.foldover_findings:
-        yield replace(finding, values={**finding.values, **better})
-
-
-def _stiffer(path: SmoothingPath) -> Iterator[Finding]:
-    """Said where the value chosen is not that of the least error."""
+def _list_stiffer(path: SmoothingPath) -> Iterator[Finding]:
+    """Yield a finding where the value chosen is not that of the least error."""
     if path.best_value == path.least_value:
         return
-    least = path.foldovers[path.values == path.least_value]
-    figures = {"smoothing": path.best_value, "least": path.least_value}
-    cost = path.cve[path.best_index] - path.cve[least_index(path.cve)]
-    as_good = cost <= path.standard_error[least_index(path.cve)]
-    values = {"foldovers_avoided": float(least.sum()), "as_good": float(as_good)}
-    yield Finding(Problem.STIFFER_PREFERRED, values=figures | values)
+    smallest = find_least(path.cve)
+    softer = path.alignments[smallest]
+    assert softer is not None
+    assert path.standard_error is not None
+    cost = path.cve[path.best_index] - path.cve[smallest]
+    values = {
+        "smoothing": path.best_value,
+        "least": path.least_value,
+        "foldovers_avoided": _count_foldovers(softer),
+        "as_good": float(cost <= path.standard_error[smallest]),
+    }
+    yield Finding(Problem.STIFFER_PREFERRED, values=values)
+
+
+def _list_folds(path: SmoothingPath) -> Iterator[Finding]:
+    """Yield where warps fold over at the value chosen, with one at which none does."""
+    for finding in path.alignment.foldover_findings:
+        better = {} if path.unfolded_value is None else {"smoothing": path.unfolded_value}
+        yield replace(finding, values={**finding.values, **better})

@@ -47,13 +47,11 @@ def smoothing_path(
     --------
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from defgpa.model_selection import SmoothingPath
-    >>> cve = np.array([3.0, 2.0, 2.1])
-    >>> path = SmoothingPath(
-    ...     np.array([1e-4, 1e-3, 1e-2]), cve, cve, cve, best=None,
-    ...     standard_error=np.full(3, 0.2), foldovers=np.zeros(3, dtype=int))
+    >>> import defgpa
+    >>> wings = defgpa.datasets.load_wings()
+    >>> path = defgpa.select_smoothing(defgpa.DefGPA(), wings, [1e-6, 1e-4, 1e-2], fold_size=8)
     >>> smoothing_path(path, Figure().subplots()).label.get_text()
-    'chosen: 0.01'
+    'chosen: 0.0001'
     """
     axes = style.prepare_axes(ax, 2)
     order = np.argsort(path.values)
@@ -158,10 +156,11 @@ def dial_surface(surface: DialSurface, ax: Axes | None = None) -> style.Artists:
             row,
             column,
             f"{smallest:.3g}" if value == 0.0 else _format_percent(value),
-            shade[row, column] > -1.2,
+            bool(shade[row, column] > -1.2),
             fontsize=8,
         )
         for (row, column), value in np.ndenumerate(excess)
+        if np.isfinite(value)  # what was not tried stays empty
     )
     row, column = surface.position
     look: dict[str, Any] = {"fill": False, "edgecolor": style.VERMILLION, "linewidth": 2.5}

@@ -255,7 +255,7 @@ def _tabulate_surface(path: SmoothingPath) -> dict[str, Any] | None:
 
     if not isinstance(path, DialSurface):
         return None
-    cells = [[f"{error:.4g}" for error in row] for row in path.surface]
+    cells = [["" if np.isnan(error) else f"{error:.4g}" for error in row] for row in path.surface]
     rows = list(zip([f"{value:.3g}" for value in path.values], cells, strict=True))
     row, column = path.position
     return {

@@ -159,6 +159,8 @@ class ResidualCost:
             shares, turn = np.linalg.eigh(factor.ridge.gram(factor.batch.bases.penalty()))
             # rounding may leave [0, 1], and a share above 1 would reward bending
             shares = np.clip(shares, 0.0, 1.0)
+            # of more modes than landmarks the data tell nothing of the others: their rows are zero
+            shares, turn = shares[:, -self.n_landmarks :], turn[:, :, -self.n_landmarks :]
             modes.append((factor, shares, factor.ridge.inverse @ turn, turn.mT @ factor.rows))
         return modes
 

@@ -41,14 +41,13 @@ from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.geometry import Geometry
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
-from defgpa.solvers.datum_space import estimate_complete_sizes
+from defgpa.solvers.centred_sums import THIN, CentredSums, FoldSums
 from defgpa.solvers.eigen import choose_signs
-from defgpa.solvers.proportions import average_shapes, compute_moments, find_sides
+from defgpa.solvers.proportions import average_shapes, find_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
 _SAME_COST = 1e-7  # relative cost by which two ends are the same, iterative solves too
-_THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
 
 
 @dataclass(frozen=True)
@@ -69,79 +68,33 @@ class Anchors:
     """The shapes that warps are anchored to, and the side each is on.
 
     A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
-    Landmarks that were left out change how a shape pulls at the reference (``leave_out``), not
-    where its landmarks are.
     """
 
-    centred: Array  # (…, n, m, d): D̄, missing points zero
-    visible: Mask  # (…, n, m)
+    sums: CentredSums | FoldSums
     votes: Index  # (…, n): +1, −1 for a shape mirrored against the reference, 0 if it cannot tell
-    pull: Array  # (…, n·d, m): P̂_iD̄_i / κ of all shapes below each other; (ΓD̄)ᵀ of whole shapes
-    squares: Array  # (…, n): tr D̄ᵀP̂D̄ / κ; ‖Γ^½D̄‖² of whole shapes
-    weights: Array | None = None  # (…, n, m): Γ; None: 1 for every visible landmark
 
     @classmethod
     def of(cls, geometry: Geometry, reference: Array) -> Anchors:
         """Make the anchors of shapes; the reference (m, d) tells which are mirrored."""
-        weights = geometry.weights
-        moments = compute_moments(reference, geometry.centred, geometry.visible, weights)
-        sides = find_sides(moments, np.eye(reference.shape[-1]))
-        weighted = weigh_points(geometry.centred, weights)
-        pull = np.ascontiguousarray(weighted.mT).reshape(-1, len(reference))
-        return cls(geometry.centred, geometry.visible, sides.votes, pull, moments.square, weights)
+        sums = CentredSums(geometry)
+        sides = find_sides(sums.moments(reference), np.eye(reference.shape[-1]))
+        return cls(sums, sides.votes)
 
     @property
     def side(self) -> Array:
         """(…, n): +1, or −1 for a shape mirrored against the reference."""
         return np.where(self.votes < 0, -1.0, 1.0)
 
-    @property
-    def _matrices(self) -> tuple[int, ...]:
-        """The sizes of one d × d matrix per shape, (…, n, d, d)."""
-        *lead, n, _, d = self.centred.shape
-        return (*lead, n, d, d)
-
-    def cross(self, reference: Array) -> Array:
-        """Compute how each shape pulls at a reference, D̄ᵀP̂S / κ (…, n, d, d)."""
-        return (self.pull @ reference).reshape(self._matrices)
-
-    def combine(self, matrices: Array) -> Array:
-        """Compute Σ P̂_iD̄_i M_i / κ (…, m, d)."""
-        *lead, n, _, d = self._matrices
-        return (matrices.reshape(*lead, n * d, d).mT @ self.pull).mT
-
     def fit_poses(self, reference: Array, scaling: bool) -> tuple[Array, Array]:
-        """Fit the best s R (…, n, d, d), and compute tr(RᵀD̄ᵀP̂S) / κ (…, n)."""
-        turn, total = find_nearest_orthogonal(self.cross(reference), self.side)
-        scale = total / self.squares if scaling else np.ones_like(total)
+        """Fit the best s R (…, n, d, d) of every shape, and compute tr(RᵀD̄ᵀΓS) (…, n)."""
+        turn, total = find_nearest_orthogonal(self.sums.cross(reference), self.side)
+        scale = total / self.sums.squares if scaling else np.ones_like(total)
         return scale[..., None, None] * turn, total
 
     def linear_parts(self, reference: Array) -> Array:
-        """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀS."""
-        weighted = weigh_points(self.centred, self.weights)
-        inverse = np.linalg.pinv(weighted.mT @ self.centred, rcond=_THIN**2, hermitian=True)
-        return np.asarray(inverse @ (weighted.mT @ reference[..., None, :, :]))
-
-
-def weigh_points(points: Array, weights: Array | None) -> Array:
-    """Multiply points (…, m, d) by the weights (…, m) of their landmarks, if there are any."""
-    return points if weights is None else weights[..., None] * points
-
-
-def orthonormal_rows(geometry: Geometry) -> Array:
-    """(n, d, m): Qᵀ of every shape, QᵀΓQ = I; a direction in which a shape is flat is zero."""
-    extents = geometry.extents[:, :, None]
-    there = extents > _THIN * extents[:, :1]
-    along = geometry.axes.mT @ geometry.centred.mT
-    return np.asarray(np.where(there, along / np.where(there, extents, 1.0), 0.0))
-
-
-def orthonormalise(centred: Array, weights: Array | None) -> Array:
-    """Compute Qᵀ (…, d, m) of centred shapes (…, m, d), QᵀΓQ = I; flat directions are zero."""
-    values, axes = np.linalg.eigh(weigh_points(centred, weights).mT @ centred)
-    is_there = values > _THIN**2 * values[..., -1:]
-    lengths = np.sqrt(np.where(is_there, values, 1.0))
-    return np.asarray((centred @ axes * np.where(is_there, 1.0 / lengths, 0.0)[..., None, :]).mT)
+        """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀΓS."""
+        inverse = np.linalg.pinv(self.sums.scatters, rcond=THIN**2, hermitian=True)
+        return np.asarray(inverse @ self.sums.cross(reference))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +128,12 @@ def descend(
     costs: list[Array] = []
     pose, _ = anchors.fit_poses(reference, dial.scaling)
     while len(costs) < tuning.max_rounds and not ended.all():
-        pulled = dial.firmness * anchors.combine(pose)
+        pulled = dial.firmness * anchors.sums.combine(pose)
         # an iterative solve may leave a hundredth of the last change
         better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
         pose, total = anchors.fit_poses(better, dial.scaling)
         costs.append(
-            _cost(anchors.squares, total, np.einsum("...md,...md->...", better, pulled), dial)
+            _cost(anchors.sums.squares, total, np.einsum("...md,...md->...", better, pulled), dial)
         )
         before, change = change, _relative_change(better, reference, dial.scaling)
         falling = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
@@ -203,8 +156,8 @@ def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
     """Compute the relative cost (…) of S = P⁺B from ‖D̄‖², tr(RᵀD̄ᵀS) and tr SᵀPS."""
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
-    whole = dial.firmness * squares.sum(axis=-1)
-    return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + whole) / whole
+    everything = dial.firmness * squares.sum(axis=-1)
+    return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + everything) / everything
 
 
 def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
@@ -231,7 +184,7 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, max_round
 
     By turns again, from A the identity, which it is where the shapes are only posed.
     """
-    moments = compute_moments(reference, anchors.centred, anchors.visible, anchors.weights)
+    moments = anchors.sums.moments(reference)
     count = moments.square.shape[-1] / moments.axes.shape[-3]
     inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), hermitian=True)
     matrix = np.zeros((*reference.shape[:-2], *[reference.shape[-1]] * 2)) + np.eye(
@@ -255,15 +208,10 @@ def set_proportions(anchors: Anchors, reference: Array, scaling: bool, max_round
 
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     """Scale references (…, m, d) to the mean size of the shapes, completed where landmarks miss."""
-    weighted = weigh_points(anchors.centred, anchors.weights)
-    cross = weighted.mT @ reference[..., None, :, :]
-    _, total = find_nearest_orthogonal(cross, anchors.side)
-    scales = (np.einsum("...md,...md->...", weighted, anchors.centred) / total) ** 2
-    squares = np.einsum("...md,...md->...", anchors.centred, anchors.centred)
-    visible = anchors.visible.astype(np.float64)
-    sizes = estimate_complete_sizes(squares, visible, reference, scales)
-    mass = None if anchors.weights is None else anchors.weights.sum(axis=-1)
-    size = average_shapes(sizes, mass)
+    sums = anchors.sums
+    _, total = find_nearest_orthogonal(sums.cross(reference), anchors.side)
+    sizes = sums.complete_sizes(reference, (sums.squares / total) ** 2)
+    size = average_shapes(sizes, sums.mass)
     return np.asarray(reference * (size / compute_norms(reference))[..., None, None])
 
 
@@ -321,7 +269,7 @@ class Elastic:
     def findings(self, names: Sequence[str], fold: tuple[int, ...] = ()) -> tuple[Finding, ...]:
         """Return the findings of the fit, or of one of its folds."""
         end = self.ends[int(self.best[fold])]
-        found = check_descent(
+        findings = check_descent(
             self.anchors.votes[fold],
             bool(end.converged[fold]),
             len(end.costs),
@@ -329,10 +277,10 @@ class Elastic:
             names,
         )
         if not self.excess[fold] > 0.0:
-            return found
+            return findings
         costs = {"cost": end.cost[fold], "excess": self.excess[fold]}
         figures = {name: float(value) for name, value in costs.items()}
-        return (*found, Finding(Problem.STARTS_DISAGREE, values=figures))
+        return (*findings, Finding(Problem.STARTS_DISAGREE, values=figures))
 
 
 def elastic_gpa(

@@ -18,8 +18,9 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
+from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost, build_cost
-from defgpa.solvers.elastic import Anchors, Dial, Elastic, orthonormal_rows, weigh_points
+from defgpa.solvers.elastic import Anchors, Dial, Elastic
 from defgpa.solvers.elimination import Factor, StoredFactor
 from defgpa.solvers.registration import measure_new_shape
 from defgpa.warps import Warp, WarpModel
@@ -32,8 +33,8 @@ def linear_projections(
 
     They are where UUᵀQ = ΓQ, and UUᵀ ≼ Γ: where ‖UᵀQ‖² is QᵀΓQ. ``weighted_rows`` are (ΓQ)ᵀ.
     """
-    found = [_own_projections(own, rows[own.batch.shapes].mT) for own in cost.factors]
-    lengths = np.concatenate([np.einsum("bld,bld->bd", own, own) for own in found])
+    projections = [_project_batch(factor, rows[factor.batch.shapes].mT) for factor in cost.factors]
+    lengths = np.concatenate([np.einsum("bld,bld->bd", batch, batch) for batch in projections])
     left = np.einsum("ndm,ndm->nd", rows, weighted_rows) - lengths
     charged = (left > 1e-6).any(axis=1)
     if charged.any():
@@ -44,25 +45,28 @@ def linear_projections(
             f"for shape {culprits}. Add the coordinates and a constant to its features, with rows "
             "of zeros in its penalty (RadialBasis: polynomial_degree=1)."
         )
-    return found
+    return projections
 
 
-def _own_projections(factor: Factor, stack: Array) -> Array:
-    """(b, l, k): U_iᵀX_i, every shape of a batch its own X (b, m, k)."""
+def _project_batch(factor: Factor, columns: Array) -> Array:
+    """Compute U_iᵀX_i (b, l, k), every shape of a batch with columns X_i (b, m, k) of its own."""
     if isinstance(factor, StoredFactor):
-        return factor.rows @ stack
-    return np.concatenate([factor.restrict_to_shape(i).project(own) for i, own in enumerate(stack)])
+        return factor.rows @ columns
+    projections = [factor.restrict_to_shape(i).project(x) for i, x in enumerate(columns)]
+    return np.concatenate(projections)
 
 
 def elastic_weights(
     cost: ResidualCost, linear: Sequence[Array], weighted_rows: Array, fit: Elastic
 ) -> list[Array]:
-    """(b, l, d) of every batch: W − κ Y (UᵀQ) (QᵀΓD̄ T)."""
-    departures = weighted_rows @ fit.anchors.centred @ fit.departures
+    """Compute the coefficients W − κ Y (UᵀQ) (QᵀΓD̄ T) of every batch, (b, l, d)."""
+    centred = fit.anchors.sums.centred
+    departures = weighted_rows @ centred @ fit.departures
     free = cost.fit_warps(fit.reference).coefficients
     return [
-        own - fit.dial.firmness * factor.ridge.inverse @ (seen @ departures[factor.batch.shapes])
-        for own, factor, seen in zip(free, cost.factors, linear, strict=True)
+        coefficients
+        - fit.dial.firmness * factor.ridge.inverse @ (projections @ departures[factor.batch.shapes])
+        for coefficients, factor, projections in zip(free, cost.factors, linear, strict=True)
     ]
 
 
@@ -77,7 +81,10 @@ class ElasticRegistration:
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """In closed form: the pose depends on the reference alone."""
         geometry = measure_new_shape(points, weights)
-        cost, rows = build_cost(geometry, self.model), orthonormal_rows(geometry)
+        cost, rows = (
+            build_cost(geometry, self.model),
+            orthonormalise(geometry.centred, geometry.scatter),
+        )
         weighted_rows = weigh_points(rows.mT, geometry.weights).mT
         linear = linear_projections(cost, rows, weighted_rows, ("given",))
         anchors = Anchors.of(geometry, reference)

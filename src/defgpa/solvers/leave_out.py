@@ -31,15 +31,15 @@ class LeftOutForms:
     Several folds of one size have a leading axis ….
     """
 
-    cross: Array  # (…, n, n_left_out, n_kept): P_JK of each shape
-    predictors: Array  # (…, n, n_left_out, n_kept): −P_JJ⁻¹ P_JK
-    singular: Mask  # (…, n): whether what is kept of a shape leaves its warp open
+    cross: Array  # (…, n, n_left_out, n_remaining): P_JK of each shape
+    predictors: Array  # (…, n, n_left_out, n_remaining): −P_JJ⁻¹ P_JK
+    singular: Mask  # (…, n): whether what remains of a shape leaves its warp open
 
     @cached_property
     def change(self) -> Array:
-        """(…, n_kept, n_kept): Σ P' − Σ P_KK."""
-        *lead, n, size, n_kept = self.cross.shape
-        flat = (*lead, n * size, n_kept)
+        """(…, n_remaining, n_remaining): Σ P' − Σ P_KK."""
+        *lead, n, size, n_remaining = self.cross.shape
+        flat = (*lead, n * size, n_remaining)
         return self.cross.reshape(flat).mT @ self.predictors.reshape(flat)
 
     def select(self, folds: Index | int) -> LeftOutForms:
@@ -47,7 +47,7 @@ class LeftOutForms:
         return LeftOutForms(self.cross[folds], self.predictors[folds], self.singular[folds])
 
 
-def leave_out(rows: Array, visible: Mask, landmarks: Index, kept: Index) -> LeftOutForms:
+def leave_out(rows: Array, visible: Mask, landmarks: Index, remaining: Index) -> LeftOutForms:
     """Leave landmarks out of n shapes; several folds of one size have a leading axis ….
 
     Parameters
@@ -56,7 +56,7 @@ def leave_out(rows: Array, visible: Mask, landmarks: Index, kept: Index) -> Left
         The rows of the residual form of each shape for the landmarks to leave out.
     visible : ndarray of bool, shape (…, n, n_left_out)
         Which of them are visible in each shape.
-    landmarks, kept : ndarray of int, shape (…, n_left_out) and (…, n_kept)
+    landmarks, remaining : ndarray of int, shape (…, n_left_out) and (…, n_remaining)
         Indices to leave out and to keep.
 
     Returns
@@ -64,7 +64,7 @@ def leave_out(rows: Array, visible: Mask, landmarks: Index, kept: Index) -> Left
     LeftOutForms
     """
     inner = np.take_along_axis(rows, landmarks[..., None, None, :], axis=-1)
-    cross = np.take_along_axis(rows, kept[..., None, None, :], axis=-1)
+    cross = np.take_along_axis(rows, remaining[..., None, None, :], axis=-1)
     if landmarks.shape[-1] == 1:
         pivots: Array = np.where(visible, inner[..., 0], 1.0)
         singular = ~(pivots[..., 0] > SINGULAR)
@@ -86,15 +86,15 @@ class LeftOutCost:
     """
 
     cost: ResidualCost
-    kept: Index  # (…, n_kept)
+    remaining: Index  # (…, n_remaining)
     forms: LeftOutForms
     matrix: Array | None = None  # (n_landmarks, n_landmarks): P, where it is formed
     inverse: Preconditioner | None = None  # of P
 
     @property
     def n_landmarks(self) -> int:
-        """The number of landmarks that are kept."""
-        return int(self.kept.shape[-1])
+        """The number of landmarks that remain."""
+        return int(self.remaining.shape[-1])
 
     @property
     def n_shapes(self) -> int:
@@ -103,8 +103,8 @@ class LeftOutCost:
 
     @property
     def totals(self) -> Array:
-        """(…, n_kept): the total weight of each landmark that is kept."""
-        return np.asarray(self.cost.totals[self.kept])
+        """(…, n_remaining): the total weight of each landmark that remains."""
+        return np.asarray(self.cost.totals[self.remaining])
 
     @property
     def norm(self) -> float:
@@ -112,28 +112,32 @@ class LeftOutCost:
         return self.cost.norm
 
     def multiply(self, block: Array) -> Array:
-        """Compute P' X for X (n_kept, k)."""
-        image = self.cost.multiply(self._extend(block))[self.kept]
-        n_kept, forms = len(self.kept), self.forms
-        image += forms.cross.reshape(-1, n_kept).T @ (forms.predictors.reshape(-1, n_kept) @ block)
+        """Compute P' X for X (n_remaining, k)."""
+        image = self.cost.multiply(self._extend(block))[self.remaining]
+        n_remaining, forms = len(self.remaining), self.forms
+        image += forms.cross.reshape(-1, n_remaining).T @ (
+            forms.predictors.reshape(-1, n_remaining) @ block
+        )
         return image
 
     def dense(self) -> Array:
-        """Return P' itself, (…, n_kept, n_kept)."""
+        """Return P' itself, (…, n_remaining, n_remaining)."""
         matrix = self.cost.dense() if self.matrix is None else self.matrix
-        inner = np.take(matrix, self.kept[..., :, None] * len(matrix) + self.kept[..., None, :])
+        inner = np.take(
+            matrix, self.remaining[..., :, None] * len(matrix) + self.remaining[..., None, :]
+        )
         inner += self.forms.change
         return inner
 
     def preconditioner(self) -> Preconditioner:
-        """Return the approximate inverse of P, on the landmarks that are kept."""
+        """Return the approximate inverse of P, on the landmarks that remain."""
         inverse = self.cost.preconditioner() if self.inverse is None else self.inverse
         return _RestrictedInverse(inverse, self)
 
     def _extend(self, block: Array) -> Array:
         """Return columns (m, k) that are zero at the landmarks left out."""
         extended = np.zeros((self.cost.n_landmarks, block.shape[1]))
-        extended[self.kept] = block
+        extended[self.remaining] = block
         return extended
 
 
@@ -143,7 +147,7 @@ class _RestrictedInverse:
     fold: LeftOutCost
 
     def start(self, width: int) -> Array:
-        return self.inverse.start(width)[self.fold.kept]
+        return self.inverse.start(width)[self.fold.remaining]
 
     def correct(self, residuals: Array) -> Array:
-        return self.inverse.correct(self.fold._extend(residuals))[self.fold.kept]
+        return self.inverse.correct(self.fold._extend(residuals))[self.fold.remaining]

@@ -139,11 +139,11 @@ def fit_rigid_proportions(
     """
     matrix = _solve_closed_form(moments)
     side, same_side = _choose_sides(moments, matrix), np.ones_like(moments.square)
-    mixed = _fit_on_sides(moments, matrix, side, max_rounds, accuracy)
+    mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
     k, d = matrix.shape[-2:]
     if k <= d:
         return mixed
-    together = _fit_on_sides(moments, matrix, same_side, max_rounds, accuracy)
+    together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
     apart = together.residual > _CLEARLY * mixed.residual + 1e-6
     chosen = _select(apart, mixed, together)
@@ -181,10 +181,13 @@ def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proporti
     )
 
 
-def _fit_on_sides(
-    moments: Moments, matrix: Array, side: Array, max_rounds: int, accuracy: float
+def fit_proportions_on_sides(
+    moments: Moments, matrix: Array, side: Array, max_rounds: int = 300, accuracy: float = 1e-12
 ) -> Proportions:
-    """Find the A nearest to the shapes, each on its ``side`` (…, n); in space, by descent."""
+    """Find the A nearest to the shapes, each on its ``side`` (…, n).
+
+    In space by descent from ``matrix`` (…, k, d); in the plane at once.
+    """
     descent = _Descent.of(moments, side)
     if matrix.shape[-1] == 2:
         matrix, rounds = descent.solve_in_plane(), 0
