@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(?P<axis>[xyz])[ _.:-]?(?P<label>[0-9]+)", re.IGNORECAS
 
 def make_data_frame(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """Make a pandas.DataFrame (n, m·d) of points: a row a shape, a column a coordinate."""
-    pandas = import_extra("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+    pandas = import_extra("pandas", 'This needs pandas: pip install "defgpa[tables]".')
     heads = name_coordinates(landmarks, points.shape[2])
     index = pandas.Index(list(names), name="shape")
     return pandas.DataFrame(points.reshape(len(points), -1), index=index, columns=heads)
@@ -30,7 +30,7 @@ def make_data_frame(points: Array, names: Sequence[str], landmarks: Sequence[str
 
 def make_data_array(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
     """Make an xarray.DataArray of points (n, m, d) with dimensions specimen, landmark and space."""
-    xarray = import_extra("xarray", "This needs xarray: pip install 'defgpa[tables]'.")
+    xarray = import_extra("xarray", 'This needs xarray: pip install "defgpa[tables]".')
     coords = {
         "specimen": list(names),
         "landmark": list(landmarks),
@@ -76,4 +76,4 @@ def name_coordinates(landmarks: Sequence[str], dim: int) -> list[str]:
 
 def import_pandas() -> Any:
     """Import pandas, or raise an error that says how to install it."""
-    return import_extra("pandas", "A DataFrame needs pandas: pip install 'defgpa[tables]'.")
+    return import_extra("pandas", 'A DataFrame needs pandas: pip install "defgpa[tables]".')

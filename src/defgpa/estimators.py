@@ -323,7 +323,7 @@ class AlignmentEstimator(BaseEstimator):
         flat = points.reshape(len(points), -1)
         if container == "flat":
             return flat
-        pandas = import_extra("pandas", "This needs pandas: pip install 'defgpa[tables]'.")
+        pandas = import_extra("pandas", 'This needs pandas: pip install "defgpa[tables]".')
         index = list(specimens.names)
         return pandas.DataFrame(flat, index=index, columns=self._name_features(space))
 

@@ -218,7 +218,7 @@ def _write_r(alignment: Alignment, folder: Path) -> list[Path]:
 
 def _write_rds(path: Path, shapes: Shapes) -> Path:
     """Write an array p × k × n (landmarks, coordinates, specimens) with dimension names."""
-    rdata = import_extra("rdata", "Files of R are written by rdata: pip install 'defgpa[r]'.")
+    rdata = import_extra("rdata", 'Files of R are written by rdata: pip install "defgpa[r]".')
     array = shapes.points.transpose(1, 2, 0)
     heads = (shapes.landmarks, tuple("XYZ"[: shapes.n_dims]), shapes.names)
 

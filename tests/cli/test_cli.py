@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ import pytest
 import defgpa
 from defgpa import DefGPA, ThinPlateSpline, cross_validate
 from defgpa.cli import main
+from defgpa.cli._compare import show_comparison
+from defgpa.cli._console import Console
 from defgpa.datasets import load_wings, smooth_family
+from defgpa.model_selection.comparison import Comparison, MethodFigures
 from support import EXACT
 
 
@@ -122,7 +126,7 @@ def test_compare_prints_the_papers_table_and_writes_it(run, wings, tmp_path):
         assert method in out
     written = (tmp_path / "table.md").read_text()
     assert "| TPS_r(3) |" in written
-    (best,) = re.findall(r"▸1 thin-plate spline, \d per axis +(\S+)", out)
+    (best,) = re.findall(r"▸1 thin-plate spline \(\d\) +(\S+)", out)
     said = " ".join(out.split())
     assert f"{best} predicts best, with an error" in said
     assert f"Next: defgpa fit {wings} --method deformable --points-per-axis" in said
@@ -689,3 +693,19 @@ def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
         said = " ".join(err.replace("'", "").split())
         assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", said)
         assert re.search("set_4:? has the very coordinates of set_3", said)
+
+
+def test_the_nearest_option_is_suggested_for_a_typo(run):
+    code, _, err = run("fit", "--smothing", "1", "wings.tps")
+    assert code == 2
+    assert err.rstrip().endswith("No such option '--smothing'. Did you mean '--smoothing'?")
+
+
+def test_the_table_of_methods_fits_in_80_columns(capsys):
+    """However long the numbers are."""
+    figures = MethodFigures("EUC_d(scaling)", 1.234e-05, 1.234e-05, 1.234e-05, 1.234, 0.1)
+    rows = [replace(figures, name=name) for name in ("EUC_d(scaling)", "TPS_r(7)", "AFF_d")]
+    show_comparison(Console(), Comparison(tuple(rows), 1))
+    table = capsys.readouterr().out.split("CVE:")[0]
+    assert "thin-plate spline (7)" in table
+    assert max(map(len, table.splitlines())) <= 80

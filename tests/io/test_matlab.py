@@ -381,7 +381,7 @@ def test_links_to_other_files_are_not_followed(tmp_path):
 def test_without_h5py_the_remedy_is_named(tmp_path, monkeypatch):
     save_v73(tmp_path / "set.mat", {"points": some_points()})
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(Exception, match=r"pip install 'defgpa\[matlab\]'"):
+    with pytest.raises(Exception, match=r"pip install \"defgpa\[matlab\]\""):
         MAT.read(tmp_path / "set.mat", ReadOptions())
 
 

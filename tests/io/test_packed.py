@@ -489,7 +489,7 @@ def test_a_sequence_of_r_that_would_fill_memory_is_refused(tmp_path):
 def test_without_rdata_the_remedy_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.rds").write_bytes(gzip.compress(b"X\n\0\0\0\3"))
     monkeypatch.setitem(__import__("sys").modules, "rdata", None)
-    with pytest.raises(defgpa.DefgpaError, match=r"pip install 'defgpa\[r\]'"):
+    with pytest.raises(defgpa.DefgpaError, match=r"pip install \"defgpa\[r\]\""):
         read_shapes(tmp_path / "a.rds")
 
 

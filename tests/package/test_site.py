@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 import defgpa
 from support import ROOT
 
-pytest.importorskip("sphinx", reason="the site is built with: pip install 'defgpa[docs]'")
+pytest.importorskip("sphinx", reason='the site is built with: pip install "defgpa[docs]"')
 BUILD = ROOT / "docs" / "build.py"
 _spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
 make_picture = importlib.util.module_from_spec(_spec)

@@ -617,7 +617,7 @@ def test_without_matplotlib_the_extra_is_named():
         "try:\n    import defgpa.plot\nexcept Exception as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'defgpa[plot]'" in done.stdout
+    assert 'pip install "defgpa[plot]"' in done.stdout
 
 
 # Photographs

@@ -29,7 +29,7 @@ from defgpa.model_selection import (
 from defgpa.palette import GROUP_COLOURS
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_methods, write_report
-from defgpa.report._display import MAX_SURFACE_VERTICES, choose_display, thin_landmarks
+from defgpa.report._display import MAX_LANDMARKS, choose_display, thin_landmarks
 from defgpa.report._groups import find_group_columns
 from defgpa.report._packing import dump_script_json, pack_positions
 from defgpa.report._scene import deform_lattice, find_motions, make_lattice
@@ -734,7 +734,7 @@ def test_a_large_mesh_is_decimated_and_stays_a_surface(page):
     shapes = defgpa.Shapes(points, faces=faces)
     made = page(defgpa.EuclideanGPA().fit(shapes).alignment_)
     n_vertices = len(made.drawn["landmarks"])
-    assert 1_000 < n_vertices <= MAX_SURFACE_VERTICES
+    assert 1_000 < n_vertices <= MAX_LANDMARKS
     assert made.drawn["faces"]["size"][0] > n_vertices / 2
     assert f"surfaces are drawn with {n_vertices:,} of the 10,000 vertices" in made.prose
 
@@ -783,7 +783,7 @@ def test_only_an_alignment_has_a_report(tmp_path):
 @pytest.mark.parametrize("absent", ["jinja2", "plotly.offline"])
 def test_a_missing_extra_is_named(tmp_path, monkeypatch, wings, absent):
     monkeypatch.setitem(sys.modules, absent, None)
-    with pytest.raises(DefgpaError, match=r"pip install 'defgpa\[report\]'"):
+    with pytest.raises(DefgpaError, match=r"pip install \"defgpa\[report\]\""):
         write_report(wings, tmp_path / "r.html")
 
 

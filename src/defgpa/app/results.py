@@ -133,7 +133,7 @@ def _fit_test(project: Project, analysis: Analysis) -> Any:
 
 def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     if find_spec("matplotlib") is None:
-        raise DefgpaError("Figures are drawn with matplotlib: pip install 'defgpa[plot]'.")
+        raise DefgpaError('Figures are drawn with matplotlib: pip install "defgpa[plot]".')
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

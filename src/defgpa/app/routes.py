@@ -622,7 +622,7 @@ def _convert_image(path: Path) -> bytes:
 
     from defgpa.errors import import_extra
 
-    image = import_extra("PIL.Image", "TIFF images need pillow: pip install 'defgpa[images]'.")
+    image = import_extra("PIL.Image", 'TIFF images need pillow: pip install "defgpa[images]".')
     with image.open(path) as picture:
         target = BytesIO()
         picture.convert("RGB").save(target, "PNG")

@@ -17,6 +17,7 @@ from defgpa.errors import DefgpaError
 if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, MethodFigures
 
+MAX_WIDTH = 80  # of the table, where it can be
 _WRITERS = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": "__str__"}
 
 
@@ -113,12 +114,15 @@ def show_comparison(console: Console, table: Comparison) -> None:
     width = max(len(line[1]) for line in lines)
     lines = [(line[0], line[1].ljust(width), *line[2:]) for line in lines]
     title, *body = align_columns(lines, between="  ").split("\n")
+    if len(title) > MAX_WIDTH:
+        title, *body = align_columns(lines, between=" ").split("\n")
     console.say("\n".join([title, "─" * len(title), *body]))
     count = "1 landmark" if table.fold_size == 1 else f"{table.fold_size} landmarks"
     console.say_paragraph(
         f"CVE: error on landmarks left out, {count} at a time; CVE %: of the size of the method's "
-        "reference. RMSE_d: error projected back into the shapes; RMSE_r: error in the space of "
-        "the reference. All but % are in the units of the coordinates."
+        "reference; in brackets: control points along each axis. RMSE_d: error projected back into "
+        "the shapes; RMSE_r: error in the space of the reference. All but % are in the units of "
+        "the coordinates."
     )
     failures: dict[str, list[str]] = {}  # each is told once, with the methods it is about
     for row in rows:

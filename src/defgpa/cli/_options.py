@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from functools import wraps
@@ -41,14 +42,20 @@ class GroupedOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return names and help without the bounds of a number, which errors tell."""
         record = super().get_help_record(ctx)
-        return record and (
-            record[0],
-            re.sub(r"\s+\[x>=?[\d.]+\]$|; x>=?[\d.]+(?=\]$)", "", record[1]),
-        )
+        return record and (record[0], _BOUNDS.sub("", record[1]))
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options by group."""
+    """A command whose help lists its options by group, and that knows the nearest option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command; of an option that is not there, suggest the nearest."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = [name for parameter in self.get_params(ctx) for name in parameter.opts]
+            error.possibilities = difflib.get_close_matches(error.option_name, names, n=1)
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section for each group that has options."""

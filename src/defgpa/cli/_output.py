@@ -157,7 +157,7 @@ def require_report() -> None:
     from defgpa.errors import DefgpaError
 
     if not can_report():
-        raise DefgpaError("A report needs plotly and jinja2: pip install 'defgpa[report]'.")
+        raise DefgpaError('A report needs plotly and jinja2: pip install "defgpa[report]".')
 
 
 def can_report() -> bool:

@@ -49,7 +49,7 @@ def command(
     from defgpa.errors import import_extra
 
     for module in ("starlette", "uvicorn"):
-        import_extra(module, "The app needs starlette and uvicorn: pip install 'defgpa[app]'.")
+        import_extra(module, 'The app needs starlette and uvicorn: pip install "defgpa[app]".')
     from defgpa.app.project import Workspace
     from defgpa.app.server import open_first, serve
 

@@ -73,9 +73,9 @@ class Completion:
 
     def __repr__(self) -> str:
         method = f" by {self.method}" if self.method else ""
-        return (
-            f"Completion({int(self.estimated.sum())} landmarks estimated{method}, {self.shapes!r})"
-        )
+        count = int(self.estimated.sum())
+        landmarks = "landmark" if count == 1 else "landmarks"
+        return f"Completion({count} {landmarks} estimated{method}, {self.shapes!r})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -246,7 +246,7 @@ def fetch(
     """
     if not re.fullmatch(r"[\w-]+", name):
         raise DefgpaError(f"The name of a set must be a word, such as 'liver'; got {name!r}.")
-    pooch = import_extra("pooch", "Downloads need pooch: pip install 'defgpa[download]'.")
+    pooch = import_extra("pooch", 'Downloads need pooch: pip install "defgpa[download]".')
     suffix = re.search(r"(\.tar)?\.\w{1,4}$", url.split("?")[0])
     target = f"{name}{suffix[0] if suffix else ''}"
     folder = Path(cache) if cache is not None else Path(pooch.os_cache("defgpa"))

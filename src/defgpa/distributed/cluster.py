@@ -18,7 +18,7 @@ class Cluster:
         try:
             from distributed import Client, default_client
         except ImportError:
-            raise DefgpaError("A cluster needs Dask: pip install 'defgpa[dask]'.") from None
+            raise DefgpaError('A cluster needs Dask: pip install "defgpa[dask]".') from None
         if client is None:
             try:
                 client = default_client()

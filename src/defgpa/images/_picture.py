@@ -25,7 +25,7 @@ from defgpa.warps import Invertible
 TOLERANCE = 0.01  # pixels of the picture
 _IMAGEIO = (
     "imageio.v3",
-    "Image files are read and written with imageio: pip install 'defgpa[images]'.",
+    'Image files are read and written with imageio: pip install "defgpa[images]".',
 )
 _TRANSPARENT = (".png", ".tif", ".tiff", ".webp")
 
@@ -143,7 +143,7 @@ def _is_within(sources: Array, size: tuple[int, ...]) -> Mask:
 def read_image(path: str | os.PathLike[str]) -> Image:
     """Read the pixels of an image file, (rows, columns) or (rows, columns, channels).
 
-    Needs imageio: ``pip install 'defgpa[images]'``.
+    Needs imageio: ``pip install "defgpa[images]"``.
 
     Examples
     --------

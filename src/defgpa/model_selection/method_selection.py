@@ -302,7 +302,7 @@ def describe_briefly(name: str) -> str:
     Examples
     --------
     >>> describe_briefly("EUC_d(scaling)"), describe_briefly("TPS_r(5)")
-    ('rigid, scaled', 'thin-plate spline, 5 per axis')
+    ('rigid, scaled', 'thin-plate spline (5)')
     """
     points = name.partition("(")[2].removesuffix(")")
     names = {"EUC_d": "rigid", "EUC_d(scaling)": "rigid, scaled", "AFF_r": "affine, closed form"}
@@ -311,8 +311,8 @@ def describe_briefly(name: str) -> str:
     if name.startswith("AFF_d"):
         return "affine, by iteration"
     if name.startswith("TPS_r"):
-        return f"thin-plate spline, {points} per axis"
-    return f"elastic, {points} per axis" if name.startswith("ELA") else name
+        return f"thin-plate spline ({points})"
+    return f"elastic ({points})" if name.startswith("ELA") else name
 
 
 def _select_without_comparing(shapes: Shapes) -> Selection:

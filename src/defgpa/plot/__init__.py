@@ -10,7 +10,7 @@ from defgpa.errors import DefgpaError
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:
-    raise DefgpaError("Plots are drawn with matplotlib: pip install 'defgpa[plot]'.") from error
+    raise DefgpaError('Plots are drawn with matplotlib: pip install "defgpa[plot]".') from error
 
 from defgpa.plot._components import components, outliers, scree
 from defgpa.plot._covariation import covariation, permuted, phylomorphospace

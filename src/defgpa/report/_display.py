@@ -19,7 +19,7 @@ from defgpa.shapes import Shapes
 
 MAX_PAIRS = 150_000  # of specimen and landmark: about 2 MB in the page
 MIN_LANDMARKS = 60  # of each specimen, however many there are
-MAX_SURFACE_VERTICES = 4_000  # a surface of more is not redrawn in a tenth of a second
+MAX_LANDMARKS = 4_000  # of each specimen; a shape of more is not redrawn in a tenth of a second
 MAX_LINKS = 4_000  # more are not redrawn at once
 WORST_SHARE = 0.1  # of what is drawn is kept for what fits worst
 
@@ -77,13 +77,12 @@ def choose_display(
     """
     shapes = alignment.shapes
     n, m = shapes.n_shapes, shapes.n_landmarks
-    max_landmarks = m if max_pairs is None else max(MIN_LANDMARKS, max_pairs // n)
+    max_landmarks = m
+    if max_pairs is not None:
+        max_landmarks = min(MAX_LANDMARKS, max(MIN_LANDMARKS, max_pairs // n))
     faces = None
     if shapes.n_dims == 3 and shapes.faces is not None and len(shapes.faces):
-        max_vertices = max_landmarks if max_pairs is None else MAX_SURFACE_VERTICES
-        landmarks, faces = decimate_surface(
-            alignment.reference, shapes.faces, min(max_landmarks, max_vertices)
-        )
+        landmarks, faces = decimate_surface(alignment.reference, shapes.faces, max_landmarks)
     else:
         landmarks = thin_landmarks(alignment.residuals, max_landmarks)
     pairs = _find_links(shapes, links)

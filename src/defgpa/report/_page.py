@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
-_EXTRA = "A report needs plotly and jinja2: pip install 'defgpa[report]'."
+_EXTRA = 'A report needs plotly and jinja2: pip install "defgpa[report]".'
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
@@ -217,6 +217,7 @@ def _collect_values(
         "gap": "" if spectral is None else format_number(spectral.gap, 3),
         "n_shapes": alignment.shapes.n_shapes,
         "dim": alignment.shapes.n_dims,
+        "is_mesh": display.faces is not None,
         "space": space,
         "notes": [*display.notes, *note_many_groups(columns)],
         "data": dump_script_json(data),

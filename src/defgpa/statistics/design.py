@@ -237,7 +237,7 @@ def _frame(data: Any) -> Any:
 
 
 def _formulaic() -> Any:
-    how = "Formulas need the package formulaic: pip install 'defgpa[statistics]'."
+    how = 'Formulas need the package formulaic: pip install "defgpa[statistics]".'
     return import_extra("formulaic", how)
 
 

@@ -138,7 +138,7 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
     (('a', 'b', 'c'), [[2.0, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     """
     dendropy = import_extra(
-        "dendropy", "Trees need the package dendropy: pip install 'defgpa[phylogeny]'."
+        "dendropy", 'Trees need the package dendropy: pip install "defgpa[phylogeny]".'
     )
     text = str(source)
     is_text = ";" in text and "(" in text

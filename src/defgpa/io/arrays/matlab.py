@@ -218,7 +218,7 @@ def _make_cell(values: Sequence[Any]) -> NDArray[Any]:
 
 def _read_hdf_variables(path: Path) -> dict[str, Value]:
     how = (
-        f"{path} is a MATLAB 7.3 file, which needs h5py: pip install 'defgpa[matlab]'. "
+        f'{path} is a MATLAB 7.3 file, which needs h5py: pip install "defgpa[matlab]". '
         "Or save it in MATLAB with -v7."
     )
     h5py = import_extra("h5py", how)

@@ -118,7 +118,7 @@ def _read_matrices(
 def _read_content(path: Path) -> Any:
     """Read the values of a file as Python's, within a budget."""
     how = (
-        f"{path} is a file of R, which needs rdata: pip install 'defgpa[r]'. "
+        f'{path} is a file of R, which needs rdata: pip install "defgpa[r]". '
         "Or write it in R with geomorph's writeland.tps."
     )
     rdata = import_extra("rdata", how)

@@ -278,7 +278,7 @@ def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> b
         return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(block, size + 1)
     if compressor == "vtkLZ4DataCompressor":
         how = (
-            f"{path} is compressed with LZ4, which needs lz4: pip install 'defgpa[mesh]'. "
+            f'{path} is compressed with LZ4, which needs lz4: pip install "defgpa[mesh]". '
             "Or save it in ParaView with ZLib."
         )
         return bytes(import_extra("lz4.block", how).decompress(block, uncompressed_size=size))

@@ -42,7 +42,7 @@ Object.assign(plots, {
         margin: { l: 12, r: 16, t: 40, b: 12 },
         xaxis: axis("relative smoothing: softer ← → stiffer", {
           type: "log",
-          exponentformat: "power",
+          minexponent: 0,
           dtick: 1,
         }),
         yaxis: axis("error", wide ? { type: "log", tickformat: "~g" } : { rangemode: "tozero" }),

@@ -12,6 +12,8 @@ const pca = page.space && {
 // the two components that are shown, where the sliders stand, how much the change is magnified
 const slider = { shown: [0, pca?.shares.length > 1 ? 1 : 0], at: [0, 0], times: 1 };
 const CROSS = "the shape drawn";
+const MAX_WIDE_RINGS = 30; // around outliers; more of them would hide the dots
+const MAX_NAMED = 5; // outliers
 const MAX_LIVE_SPECIMENS = 500; // with more, the cross follows when a slider is let go
 
 const scoresOf = (k) => allShapes.map((i) => pca.scores[i][k]);
@@ -51,8 +53,9 @@ const spacePlots = {
     const outlines = groupNames() && state.outline !== "none"
       ? kinds.flatMap(({ colour: color }, k) => outlineTrace(members[k], color))
       : [];
-    const ring = { size: 17, symbol: "circle-open", color: colour("ink"), line: { width: 1.5 } };
     const odd = page.outliers ? allShapes.filter((i) => page.outliers.odd[i]) : [];
+    const [size, width] = odd.length > MAX_WIDE_RINGS ? [10, 0.7] : [17, 1.5];
+    const ring = { size, symbol: "circle-open", color: colour("ink"), line: { width } };
     const rings = odd.length ? [specimenDots(odd, ring, { name: "outlier", hoverinfo: "skip" })] : [];
     const marked = state.marked < 0 ? [] : [specimenDots([state.marked], {
       size: 13, color: colour("mark"), line: { width: 2, color: colour("card") },
@@ -153,14 +156,14 @@ function limitLabels(limits) {
 // the names of a few specimens, at their dots, the oddest first; none is written over another
 const above = { yanchor: "bottom", yshift: 8 };
 const aside = { xanchor: "left", xshift: 8 };
-const NAME_ROOM = [0.36, 0.06]; // of the picture: what a name takes
+const NAME_ROOM = [0.4, 0.1]; // of the picture: what a name takes
 function nameSpecimens(candidates, x, y, where) {
   const ranges = [x, y].map((coordinate) => extent(allShapes.map(coordinate))).map(([low, high]) => high - low || 1);
   const spans = where === above ? ranges.map(() => Math.max(...ranges)) : ranges; // the scatter has one scale
   const isApart = (i, j) => [x, y].some((coordinate, c) => Math.abs(coordinate(i) - coordinate(j)) > NAME_ROOM[c] * spans[c]);
   const chosen = [];
   for (const i of [...candidates].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
-    if (chosen.length < MAX_LEGEND && chosen.every((j) => isApart(i, j))) chosen.push(i);
+    if (chosen.length < MAX_NAMED && chosen.every((j) => isApart(i, j))) chosen.push(i);
   }
   return chosen.map((i) => ({
     x: x(i), y: y(i), text: escapeMarkup(shorten(shapes.names[i], 20)),
@@ -262,10 +265,10 @@ function changeTraces(points, moved) {
   }
   const ways = new Cloud();
   const ends = new Cloud();
-  shapes.landmarks.forEach((name, j) => {
+  for (const j of displayedLandmarks()) {
     ways.segment(pca.mean, j, points, j);
-    ends.add(points, j, `landmark ${escapeMarkup(name)}<br>${formatNumber(moved[j])} from the mean`);
-  });
+    ends.add(points, j, `landmark ${escapeMarkup(shapes.landmarks[j])}<br>${formatNumber(moved[j])} from the mean`);
+  }
   const links = showsLinks()
     ? [traceLinks(new Cloud(), points).lines({ color: colour("accent"), width: solid ? 4 : 2 })]
     : [];

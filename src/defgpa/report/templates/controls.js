@@ -114,7 +114,7 @@ function buildShapeList() {
       item.classList.toggle("marked", i === state.marked);
     });
     const stride = strideOf(chosen.length);
-    const isThinned = stride > 1 && !isSingleMesh(chosen);
+    const isThinned = stride > 1 && !isSingleMesh(chosen) && !(showsSurfaces(chosen) && state.colour === "shape");
     everything.hidden = !isThinned && !state.every;
     everything.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
     const found = matching().length;

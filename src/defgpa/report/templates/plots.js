@@ -141,9 +141,9 @@ function outlineTraces(points, name, faint = false) {
     return [...traces, mesh(points, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
   }
   const cloud = new Cloud();
-  shapes.landmarks.forEach((label, j) =>
-    cloud.add(points, j, `<b>${name}</b><br>landmark ${escapeMarkup(label)}`),
-  );
+  for (const j of faint ? displayedLandmarks() : shapes.landmarks.keys()) {
+    cloud.add(points, j, `<b>${name}</b><br>landmark ${escapeMarkup(shapes.landmarks[j])}`);
+  }
   const marker = {
     size: solid ? (faint ? 3.5 : shapes.landmarks.length > 200 ? 4.2 : 5) : faint ? 9 : 4.5,
     color: colour(faint ? "soft" : "ink"),
@@ -193,6 +193,7 @@ function surface(points, i, far, title, most) {
 const distancesBefore = (i) =>
   shapes.landmarks.map((_, j) => distanceBetween(shapes.moved[i], shapes.reference, j));
 
+const showsSurfaces = (chosen) => solid && shapes.faces && chosen.length <= MAX_SURFACES;
 const isSingleMesh = (chosen) => solid && shapes.faces && chosen.length === 1;
 
 function overReference(chosen, points, far, byError, most) {
@@ -200,7 +201,7 @@ function overReference(chosen, points, far, byError, most) {
     const [i] = chosen;
     return [...referenceTraces(true), surface(points[i], i, far[i], "distance", most)];
   }
-  if (solid && shapes.faces && chosen.length <= MAX_SURFACES && !byError) {
+  if (showsSurfaces(chosen) && !byError) {
     return [...referenceTraces(true), ...translucentSurfaces(chosen, points)];
   }
   const dots = byError ? dotsByError : dotsByShape;
@@ -235,7 +236,7 @@ const plots = {
     if (state.before === "measured") {
       const data = isSingleMesh(chosen)
         ? [mesh(points[chosen[0]], { color: groupColour(0) })]
-        : solid && shapes.faces && chosen.length <= MAX_SURFACES
+        : showsSurfaces(chosen)
           ? translucentSurfaces(chosen, points)
           : [...linkTraces(chosen, points), ...dotsByShape(chosen, points)];
       const drawing = spaceFigure(data, box("measured"), { ...pairLegend(), uirevision: "measured" });
@@ -308,6 +309,12 @@ function overReferenceFaint(i) {
   ];
 }
 
+// evenly some of very many, so that a change is drawn in a tenth of a second
+function displayedLandmarks() {
+  const stride = Math.ceil(shapes.landmarks.length / MAX_VECTORS);
+  return shapes.landmarks.map((_, j) => j).filter((j) => j % stride === 0);
+}
+
 function vectorTraces(i, travelled) {
   if (solid && shapes.faces) {
     const before = mesh(shapes.moved[i], { color: colour("surface"), opacity: 0.3 });
@@ -315,10 +322,9 @@ function vectorTraces(i, travelled) {
   }
   const from = shapes.moved[i];
   const to = shapes.aligned[i];
-  const stride = Math.ceil(shapes.landmarks.length / MAX_VECTORS);
   const lines = new Cloud();
   const ends = new Cloud();
-  for (let j = 0; j < shapes.landmarks.length; j += stride) {
+  for (const j of displayedLandmarks()) {
     lines.segment(from, j, to, j, travelled[j]);
     const text = `${describePoint(i, j)}<br>moved by ${formatNumber(travelled[j])}`;
     ends.add(to, j, text, i, travelled[j]);

@@ -9,7 +9,7 @@ function hasWebGL() {
 const solid = dim === 3 && hasWebGL();
 const flattened = dim === 3 && !solid;
 const MAX_DOTS = 15000; // of all shapes together; one shape is always drawn complete
-const MAX_SVG_DOTS = 4000; // more of them are drawn by WebGL, where there is one
+const MAX_SVG_DOTS = 1000; // of one trace; more of them are drawn by WebGL, where there is one
 const webGL = hasWebGL();
 const scatterType = (count) => (count > MAX_SVG_DOTS && webGL ? "scattergl" : "scatter");
 
@@ -155,11 +155,35 @@ function planeLayout(box, more) {
   });
 }
 
+// so far from a box of these sides that the reference, stretched to it, fills the picture
+const VIEW = 0.414; // half the height of the picture at distance 1, as plotly has it
+const MIN_ASPECT = 1.15; // width of a picture over its height
+const unitReference = (() => {
+  const points = Array.from(shapes.landmarks, (_, j) => shapes.reference.subarray(j * dim, (j + 1) * dim));
+  const ends = [0, 1, 2].map((k) => points.reduce(([low, high], p) => [Math.min(low, p[k]), Math.max(high, p[k])], [Infinity, -Infinity]));
+  return points.map((p) => ends.map(([low, high], k) => (p[k] - (low + high) / 2) / (high - low || 1)));
+})();
+function viewingDistance(sides) {
+  const { eye, up } = page.camera;
+  const right = cross(up, eye);
+  const length = Math.hypot(...right);
+  const across = right.map((x) => x / length);
+  const above = cross(eye, across);
+  const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+  let far = 0;
+  for (const unit of unitReference) {
+    const point = unit.map((x, k) => x * sides[k]);
+    const half = Math.max(Math.abs(dot(point, above)), Math.abs(dot(point, across)) / MIN_ASPECT);
+    far = Math.max(far, half / VIEW + dot(point, eye));
+  }
+  return 1.12 * far;
+}
+
 function sceneLayout(box, more) {
   const sides = box.map(([low, high]) => high - low);
   const [x, y, z] = sides.map((side) => side / Math.max(...sides));
   const { eye, up } = page.camera;
-  const far = 0.92 * Math.hypot(x, y, z);
+  const far = viewingDistance([x, y, z]);
   const hidden = (k) => ({ range: box[k], visible: false });
   return layout({
     margin: { l: 0, r: 0, t: 30, b: 0 },

@@ -42,6 +42,9 @@ function axis(title, more = {}) {
     zeroline: false,
     ticks: "",
     automargin: true,
+    exponentformat: "power", // 2×10⁻⁴, not 200µ
+    minexponent: 5,
+    separatethousands: true,
     ...more,
   };
 }
