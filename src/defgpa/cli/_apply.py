@@ -202,13 +202,13 @@ def _apply_to_mesh(
     unknown = np.asarray(np.isnan(mesh.vertices).any(axis=1))
     if unknown.any():
         console.note(f"Vertices of {source} that are NaN, and stay so: {unknown.sum()}.")
-    stated = read_space(source)
-    if space is not None and stated is None:
+    declared = read_space(source)
+    if space is not None and declared is None:
         console.note(
             f"{source} does not say whether it is LPS or RAS; it is taken as {space}, like the fit."
         )
     vertices = np.where(unknown[:, None], np.nan, mesh.vertices)
-    originals = convert_space(vertices, stated, space)[None]
+    originals = convert_space(vertices, declared, space)[None]
     images = send(originals)
     moved = replace(mesh, vertices=images[0])
     if rewritten:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -73,7 +73,7 @@ def command(
         shapes = prepare_for_fit(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, "completed", "estimated")
         done = complete(DefGPA(model).fit(shapes).alignment_, method)
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         "estimated": int(done.estimated.sum()),
         "method": done.method,
         "errors": dict(done.errors),

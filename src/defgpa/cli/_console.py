@@ -97,7 +97,7 @@ class Console:
         self,
         title: str,
         header: Sequence[str],
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Sequence[object]],
         total: int = 0,
         subject: str = "",
     ) -> None:
@@ -137,11 +137,11 @@ class Console:
         width = min(RichConsole().width, 100)
         self.say(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
 
-    def messages(self) -> dict[str, Any]:
+    def messages(self) -> dict[str, object]:
         """Return what every command tells machines besides its results."""
         return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
 
-    def result(self, results: Mapping[str, Any]) -> None:
+    def result(self, results: Mapping[str, object]) -> None:
         """Write the results for machines, if they were asked for."""
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one
@@ -213,7 +213,7 @@ def format_cell(cell: object) -> str:
     return str(cell).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """Convert a value to what JSON can hold: arrays to lists, NaN and infinities to null."""
     import numpy as np
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -58,7 +57,7 @@ def command(output: str, console: Console) -> None:
         alignment = fit.alignment.posed_like(shapes[0])
     results = collect_results(alignment, fit)
     assert fit.comparison is not None
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         "figures": results,
         "parameters": {**describe_parameters(fit), "pose": shapes.names[0]},
         "smoothing_path": tabulate_path(fit.path),

@@ -135,7 +135,7 @@ def command(
         for finding in alignment.foldover_findings:
             console.note_findings(_add_remedy(finding, fit, shapes))
     results = collect_results(alignment, fit)
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         "figures": results,
         "parameters": {**describe_parameters(fit), "proportions": proportions, "pose": pose},
         "smoothing_path": tabulate_path(fit.path),
@@ -341,7 +341,7 @@ def choose_smoothing(
     return Fit(wishes.method_name, path.best, path.alignment, size, path, validated)
 
 
-def describe_parameters(fit: Fit) -> dict[str, Any]:
+def describe_parameters(fit: Fit) -> dict[str, object]:
     """Return what was fitted and how, for the summary."""
     model = getattr(fit.estimator, "model", None)
     return {
@@ -412,7 +412,7 @@ def write_fit_report(alignment: Alignment, fit: Fit, folder: Path, title: str | 
     )
 
 
-def collect_results(alignment: Alignment, fit: Fit) -> dict[str, Any]:
+def collect_results(alignment: Alignment, fit: Fit) -> dict[str, object]:
     """Return the numbers of a fit, by name; smoothing and rigidity where they were chosen."""
     spectral, validated, path = alignment.spectral, fit.cross_validation, fit.path
     rigidities = getattr(path, "rigidities", ())
@@ -441,13 +441,13 @@ def collect_results(alignment: Alignment, fit: Fit) -> dict[str, Any]:
     }
 
 
-def tabulate_path(path: SmoothingPath | None) -> dict[str, Any] | None:
+def tabulate_path(path: SmoothingPath | None) -> dict[str, object] | None:
     """Return the smoothing path as plain columns; None where nothing was chosen."""
     if path is None:
         return None
     from defgpa.model_selection import DialSurface
 
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     if isinstance(path, DialSurface):
         rigidities = [_state_rigidity(float(value)) for value in path.rigidities]
         columns = {"rigidity": rigidities, "surface": path.surface}
@@ -473,7 +473,7 @@ def show_choice(console: Console, fit: Fit) -> None:
         console.say("")
 
 
-def show_results(console: Console, results: dict[str, Any]) -> None:
+def show_results(console: Console, results: dict[str, object]) -> None:
     """Show the results with a phrase each."""
     rows = [
         ["RMSE_r", results["rmse_reference"], "left between aligned shapes and reference"],

@@ -54,8 +54,8 @@ class GroupedCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             names = [name for parameter in self.get_params(ctx) for name in parameter.opts]
-            error.possibilities = difflib.get_close_matches(error.option_name, names, n=1)
-            raise
+            nearest = difflib.get_close_matches(error.option_name, names, n=1)
+            raise click.NoSuchOption(error.option_name, possibilities=nearest, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section for each group that has options."""

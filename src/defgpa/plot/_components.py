@@ -186,7 +186,7 @@ def _draw_ends(
     return ends, float(factor)
 
 
-def _make_end_axes(ax: style.AnyAxes, limits: Array) -> tuple[Any, ...]:
+def _make_end_axes(ax: style.AnyAxes, limits: Array) -> tuple[style.AnyAxes, ...]:
     """Divide the place of the axes: two small axes below it, two on its right (low end first).
 
     They are as high and wide as shapes within the limits need. Axes that were placed by hand have

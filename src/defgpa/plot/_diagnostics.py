@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
@@ -57,7 +58,7 @@ def smoothing_path(
     order = np.argsort(path.values)
     values = path.values[order]
 
-    def draw_curve(errors: Array, label: str, color: str, marker: str, line: str) -> Any:
+    def draw_curve(errors: Array, label: str, color: str, marker: str, line: str) -> Artist:
         look = {"label": label, "color": color, "marker": marker, "linestyle": line}
         return axes.plot(values, np.asarray(errors)[order], markersize=4.5, **look)[0]
 
@@ -85,13 +86,13 @@ def smoothing_path(
     )
 
 
-def _mark_value(ax: style.AnyAxes, value: float, text: str) -> Any:
+def _mark_value(ax: style.AnyAxes, value: float, text: str) -> Artist:
     """Write a text above the axes at a value of the smoothing."""
     place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
     return style.annotate_point(ax, text, (value, 1.0), (0, 3), color="#555555", **place)
 
 
-def _mark_minimum(ax: style.AnyAxes, path: SmoothingPath) -> Any:
+def _mark_minimum(ax: style.AnyAxes, path: SmoothingPath) -> Artist:
     """Ring the smallest CVE, and say in the title what the one-standard-error rule costs."""
     smallest, chosen = float(np.nanmin(path.cve)), float(path.cve[path.best_index])
     look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 1.5}

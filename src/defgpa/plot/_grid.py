@@ -6,9 +6,9 @@ In 3-D the grid lies in a plane through the landmarks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
@@ -80,7 +80,7 @@ def deformation_grid(
     return style.Artists(lines=drawn, landmarks=marks, foldovers=folds)
 
 
-def _mark_folds(ax: style.AnyAxes, pieces: Array) -> Any:
+def _mark_folds(ax: style.AnyAxes, pieces: Array) -> Artist | None:
     """Draw the folded pieces of the grid, with a legend; None where there are none."""
     if not len(pieces):
         return None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Patch
@@ -121,8 +122,8 @@ def _draw_table(
     longest = max(len(style.shorten(name)) for name in shapes.landmarks)
     line, character = 0.155, 0.075  # inches of small print
     room = height - character * longest  # the labels below take it from the table
-    style.set_named_ticks(ax.yaxis, shapes.names, int(room / line), rows)
-    style.set_named_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), columns, rotation=90)
+    style.label_ticks(ax.yaxis, shapes.names, int(room / line), rows)
+    style.label_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), columns, rotation=90)
     axis_labels = [
         name if per == 1 else f"{name} ({per} to a cell)"
         for name, per in (("landmark", columns), ("specimen", rows))
@@ -134,7 +135,7 @@ def _draw_table(
 
 def _mark_largest(
     ax: style.AnyAxes, shapes: Shapes, residuals: Array, cell: tuple[int, int], unit: str | None
-) -> Any:
+) -> Artist:
     """Draw a ring around the largest residual, and write its names above the table."""
     i, j = np.unravel_index(np.nanargmax(residuals), residuals.shape)
     look = {"markersize": 9, "fillstyle": "none", "markeredgewidth": 1.6, "clip_on": False}

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from defgpa.arrays import Array
@@ -252,7 +253,7 @@ def allometry(
     limits = find_limits(view, [mean, *expected])
     joined = list(links)  # an iterator would be over after the first shape
     drawn = [
-        _draw_expected(place, view, mean, shape, word, joined, limits)
+        _draw_group_shape(place, view, mean, shape, word, joined, limits)
         for place, shape, word in zip(
             _make_side_axes(axes), expected, ("smallest", "largest"), strict=True
         )
@@ -282,7 +283,7 @@ def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
     axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)
 
 
-def _draw_expected(
+def _draw_group_shape(
     place: style.AnyAxes,
     view: View,
     mean: Array,
@@ -290,7 +291,7 @@ def _draw_expected(
     word: str,
     links: Links,
     limits: Array,
-) -> Any:
+) -> Artist:
     """Draw the shape expected at one end of the sizes over the mean."""
     inset = prepare_map_axes(place)
     draw_mean(inset, view(mean), links)

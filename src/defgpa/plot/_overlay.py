@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
 
@@ -217,7 +218,7 @@ def _prepare_pair(axes: Sequence[Axes] | None, n_dims: int, cloud: Array) -> tup
     return style.prepare_axes(pair[0], n_dims), style.prepare_axes(pair[1], n_dims)
 
 
-def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None) -> Any:
+def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None) -> Artist:
     """Draw all landmarks of all shapes, coloured by shape; few meshes as translucent surfaces."""
     n, m, d = points.shape
     few = n <= _FEW.N

@@ -69,7 +69,7 @@ class Surface(NamedTuple):
 
 def prepare_axes(
     ax: Axes | None, n_dims: int, points: Array | None = None, height: float | None = None
-) -> Any:
+) -> AnyAxes:
     """Return the axes given, if they have the right dimension, or new ones in a new figure.
 
     A new figure is as high (in inches) as asked for, or as the points (…, n_dims) that it is to
@@ -148,7 +148,7 @@ def hide_frame(ax: AnyAxes) -> None:
         spine.set_visible(False)
 
 
-def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Any:
+def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Artist:
     """Add a legend above the axes, its markers large and opaque enough to be seen."""
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
     place |= {"borderaxespad": 0.2}
@@ -203,7 +203,7 @@ def shorten(name: str, max_length: int = 22) -> str:
     return f"{name[: max_length // 2 - 1]}…{name[-max_length // 2 :]}"
 
 
-def set_named_ticks(
+def label_ticks(
     axis: Axis, names: Sequence[str], max_names: int, per_cell: int = 1, **look: Any
 ) -> None:
     """Write at most so many names along an axis on which every cell holds ``per_cell`` of them."""
@@ -413,12 +413,12 @@ def compute_ellipses(points: Array, n_deviations: float, n_corners: int) -> Arra
     return np.stack(rings) + cloud.mean(axis=0)
 
 
-def draw_segments(ax: AnyAxes, starts: Array, ends: Array, **look: Any) -> Any:
+def draw_segments(ax: AnyAxes, starts: Array, ends: Array, **look: Any) -> Artist:
     """Draw straight lines between pairs of points, as one collection."""
     return draw_lines(ax, np.stack([starts, ends], axis=1), **look)
 
 
-def draw_lines(ax: AnyAxes, lines: Array, **look: Any) -> Any:
+def draw_lines(ax: AnyAxes, lines: Array, **look: Any) -> Artist:
     """Draw lines (n_lines, n_points, n_dims) as one collection that the limits count."""
     if lines.shape[-1] == 3:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection
@@ -430,7 +430,9 @@ def draw_lines(ax: AnyAxes, lines: Array, **look: Any) -> Any:
     return ax.add_collection(LineCollection(list(lines), **look))
 
 
-def draw_links(ax: AnyAxes, points: Array, links: Iterable[tuple[int, int]], **look: Any) -> Any:
+def draw_links(
+    ax: AnyAxes, points: Array, links: Iterable[tuple[int, int]], **look: Any
+) -> Artist | None:
     """Draw the lines between landmarks that the shapes come with, if any; None otherwise."""
     pairs = np.array(list(links), dtype=np.intp).reshape(-1, 2)
     if not len(pairs):
@@ -438,7 +440,7 @@ def draw_links(ax: AnyAxes, points: Array, links: Iterable[tuple[int, int]], **l
     return draw_segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
 
 
-def draw_arrows(ax: AnyAxes, tails: Array, vectors: Array, color: str, **look: Any) -> Any:
+def draw_arrows(ax: AnyAxes, tails: Array, vectors: Array, color: str, **look: Any) -> Artist:
     """Draw arrows in the units of the axes, whose heads the view holds."""
     if tails.shape[1] == 2:
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
@@ -476,7 +478,7 @@ def draw_surface(
     return drawn
 
 
-def draw_projected_surface(ax: AnyAxes, points: Array, surface: Surface, values: Array) -> Any:
+def project_surface(ax: AnyAxes, points: Array, surface: Surface, values: Array) -> Artist:
     """Draw a surface on 2-D axes as seen along the last axis of points (n_landmarks, 3).
 
     The triangles are painted from the farthest to the nearest, coloured by values (n_landmarks,)

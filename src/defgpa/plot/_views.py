@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import EllipseCollection
 
 from defgpa.arrays import Array
 from defgpa.plot import _style as style
@@ -89,7 +91,7 @@ def prepare_map_axes(ax: Axes | None, points: Array | None = None) -> style.AnyA
     return axes
 
 
-def draw_mean(ax: style.AnyAxes, points: Array, links: Links, **look: Any) -> Any:
+def draw_mean(ax: style.AnyAxes, points: Array, links: Links, **look: Any) -> Artist | None:
     """Draw the links of a mean shape behind everything else, if there are any."""
     return style.draw_links(ax, points, links, **{"color": style.MISSING, "zorder": 0, **look})
 
@@ -111,7 +113,7 @@ def draw_change(
     if surface is not None:
         moved = np.linalg.norm(shape - mean, axis=1)
         share = moved / (float(moved.max()) or 1.0)
-        style.draw_projected_surface(ax, view.turn(shape), surface, share)
+        style.project_surface(ax, view.turn(shape), surface, share)
     elif mean.shape[1] == 2:
         knots = style.choose_evenly(len(mean), _MAX_KNOTS)
         extents = np.ptp(mean, axis=0)
@@ -140,10 +142,8 @@ def find_limits(view: View, shapes: Iterable[Array], margin: float = 0.1) -> Arr
     return np.stack([low - room, high + room], axis=1)
 
 
-def draw_circles(ax: style.AnyAxes, centres: Array, radii: Array, **look: Any) -> Any:
+def draw_circles(ax: style.AnyAxes, centres: Array, radii: Array, **look: Any) -> EllipseCollection:
     """Draw circles in the units of the axes, which the view holds."""
-    from matplotlib.collections import EllipseCollection
-
     widths = 2.0 * radii
     placed = {"units": "xy", "offsets": centres, "transOffset": ax.transData}
     circles = ax.add_collection(EllipseCollection(widths, widths, 0.0 * widths, **placed, **look))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa.errors import ShapeError
 from defgpa.palette import MAX_GROUPS, order_groups
@@ -16,7 +16,7 @@ from defgpa.statistics.design import collect_columns
 Columns = dict[str, tuple[str, ...]]
 
 
-def find_group_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> Columns:
+def find_group_columns(shapes: Shapes, data: Mapping[str, ArrayLike] | None = None) -> Columns:
     """Return every column that puts the specimens into at least two groups, fewer than n.
 
     Parameters
@@ -50,11 +50,11 @@ def _is_grouping(labels: Sequence[str]) -> bool:
     return 2 <= len(set(labels)) < len(labels)
 
 
-def _items(data: Mapping[str, Any] | None) -> Iterable[tuple[str, Any]]:
+def _items(data: Mapping[str, ArrayLike] | None) -> Iterable[tuple[str, ArrayLike]]:
     return () if data is None else [(name, data[name]) for name in data]
 
 
-def _list_column(name: str, values: Any, n_shapes: int) -> list[Hashable]:
+def _list_column(name: str, values: ArrayLike, n_shapes: int) -> list[Hashable]:
     """Return a column that was given as a list, or a sentence on what is wrong with it."""
     listed = np.asarray(values, dtype=object).ravel().tolist() if np.ndim(values) else []
     if len(listed) != n_shapes:
@@ -65,7 +65,7 @@ def _list_column(name: str, values: Any, n_shapes: int) -> list[Hashable]:
     return listed
 
 
-def _is_column(values: Any, n_shapes: int) -> bool:
+def _is_column(values: object, n_shapes: int) -> bool:
     """Return whether values are one word or number for each shape, or nothing for some."""
     if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != n_shapes:
         return False
@@ -73,17 +73,17 @@ def _is_column(values: Any, n_shapes: int) -> bool:
     return all(isinstance(value, kinds) for value in values)
 
 
-def _is_measurement(values: Sequence[Any]) -> bool:
+def _is_measurement(values: Sequence[object]) -> bool:
     fractions = any(isinstance(value, (float, np.floating)) and value % 1 for value in values)
     return fractions and len(set(values)) > MAX_GROUPS
 
 
-def _name_value(value: Any) -> str:
+def _name_value(value: object) -> str:
     is_missing = value is None or value == "" or value != value
     return "not stated" if is_missing else str(value)
 
 
-def number_groups(columns: Columns) -> list[dict[str, Any]]:
+def number_groups(columns: Columns) -> list[dict[str, object]]:
     """Return the groups of each column, and the number of each specimen's, for the page's script.
 
     The order of the groups is that of the plots, and so is their look.
@@ -91,7 +91,7 @@ def number_groups(columns: Columns) -> list[dict[str, Any]]:
     return [{"name": name, **_number_labels(labels)} for name, labels in columns.items()]
 
 
-def _number_labels(labels: Sequence[str]) -> dict[str, Any]:
+def _number_labels(labels: Sequence[str]) -> dict[str, object]:
     names = order_groups(labels)
     if len(names) > MAX_GROUPS:
         common = {name for name, _ in Counter(labels).most_common(MAX_GROUPS - 1)}

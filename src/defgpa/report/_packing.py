@@ -19,7 +19,7 @@ from defgpa.arrays import Array
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def pack_positions(points: Array) -> dict[str, Any]:
+def pack_positions(points: Array) -> dict[str, object]:
     """Pack points (k, p, d) in 16 bits per coordinate, within the box of each shape."""
     with np.errstate(invalid="ignore"):
         low = np.fmin.reduce(points, axis=1, keepdims=True, initial=np.inf)
@@ -36,12 +36,12 @@ def pack_positions(points: Array) -> dict[str, Any]:
     }
 
 
-def pack_distances(distances: Array) -> dict[str, Any]:
+def pack_distances(distances: Array) -> dict[str, object]:
     """Pack distances (n, m) as 32-bit floats, NaN included."""
     return {"size": list(distances.shape), "floats": _encode_base64(distances.astype("<f4"))}
 
 
-def pack_integers(numbers: NDArray[np.integer[Any]]) -> dict[str, Any]:
+def pack_integers(numbers: NDArray[np.integer[Any]]) -> dict[str, object]:
     """Pack whole numbers (k, w), such as the corners of triangles, as 32-bit integers."""
     return {"size": list(numbers.shape), "whole": _encode_base64(numbers.astype("<i4"))}
 
@@ -51,7 +51,7 @@ def list_finite(numbers: Array) -> list[Any]:
     return [float(x) if np.isfinite(x) else None for x in numbers]
 
 
-def dump_script_json(value: Any) -> str:
+def dump_script_json(value: object) -> str:
     """Return JSON that may stand within a script element, whatever names it holds."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_ESCAPED)

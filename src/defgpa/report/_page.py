@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError, ShapeError, import_extra
@@ -39,7 +40,7 @@ def write_report(
     cross_validation: CrossValidation | None = None,
     comparison: Comparison | None = None,
     statistics: Iterable[Statistic] = (),
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, ArrayLike] | None = None,
     links: Links | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
@@ -165,6 +166,7 @@ def write_statistics(
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
+    from numpy.typing import ArrayLike
     >>> from defgpa.report import write_statistics
     >>> from defgpa.statistics import allometry
     >>> rng = np.random.default_rng(0)
@@ -191,7 +193,7 @@ def _collect_values(
     path: SmoothingPath | None,
     cv: CrossValidation | None,
     comparison: Comparison | None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the parts of the page that are numbers, tables and plots."""
     rows = tables.list_results(alignment, cv)
     space, space_data = build_shape_space(alignment, display, columns)
@@ -224,7 +226,7 @@ def _collect_values(
     }
 
 
-def _list_path(path: SmoothingPath) -> dict[str, Any]:
+def _list_path(path: SmoothingPath) -> dict[str, object]:
     """List the path where its logarithm can be drawn."""
     shown = path.values > 0
     names = ("values", "cve", "rmse_reference", "rmse_datum", "standard_error")
@@ -241,7 +243,7 @@ def _list_path(path: SmoothingPath) -> dict[str, Any]:
     }
 
 
-def _describe_path(path: SmoothingPath) -> dict[str, Any]:
+def _describe_path(path: SmoothingPath) -> dict[str, object]:
     return {
         "choice": path.explain_choice(),
         "at_edge": path.at_edge,
@@ -250,7 +252,7 @@ def _describe_path(path: SmoothingPath) -> dict[str, Any]:
     }
 
 
-def _tabulate_surface(path: SmoothingPath) -> dict[str, Any] | None:
+def _tabulate_surface(path: SmoothingPath) -> dict[str, object] | None:
     """Tabulate the CVE over smoothing and rigidity, the stiffest first; None without rigidity."""
     from defgpa.model_selection import DialSurface
 
@@ -267,7 +269,7 @@ def _tabulate_surface(path: SmoothingPath) -> dict[str, Any] | None:
     }
 
 
-def _count_missing(alignment: Alignment) -> dict[str, Any] | None:
+def _count_missing(alignment: Alignment) -> dict[str, object] | None:
     """Count where landmarks are missing; None if nowhere."""
     shapes = alignment.shapes
     hidden = ~shapes.visible
@@ -297,7 +299,10 @@ def _load_templates() -> Any:
 
 
 def _write_page(
-    target: str | os.PathLike[str], name: str, values: Mapping[str, Any], origin: Mapping[str, str]
+    target: str | os.PathLike[str],
+    name: str,
+    values: Mapping[str, object],
+    origin: Mapping[str, str],
 ) -> None:
     """Fill a template with these values and those of both pages; all but our scripts is escaped."""
     from defgpa.io.atomic import write_text

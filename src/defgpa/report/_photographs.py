@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ MAX_PHOTOGRAPHS = 12
 _WIDTH = 480  # pixels
 
 
-def find_photographs(shapes: Shapes) -> dict[str, Any] | None:
+def find_photographs(shapes: Shapes) -> dict[str, object] | None:
     """Return photographs with their landmarks for the template; None where there are none.
 
     An even choice where there are many. What cannot be read is left out: an image is no reason for
@@ -33,7 +32,7 @@ def find_photographs(shapes: Shapes) -> dict[str, Any] | None:
     return {"pictures": pictures, "total": f"{len(available):,}"}
 
 
-def _show(shapes: Shapes, i: int) -> dict[str, Any] | None:
+def _show(shapes: Shapes, i: int) -> dict[str, object] | None:
     try:
         photograph = read_photograph(shapes, i)
     except DefgpaError:

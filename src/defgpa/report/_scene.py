@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -23,7 +23,7 @@ MIN_NODES = 99  # however many shapes there are
 
 def build_scene(
     alignment: Alignment, display: Display, columns: Columns, cv: CrossValidation | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return everything that the page's script draws in space."""
     shapes, reference = alignment.shapes, alignment.reference
     motions = find_motions(alignment)
@@ -78,7 +78,7 @@ def deform_lattice(alignment: Alignment, motions: Motion, nodes: Array) -> Array
 
 def _pack_predictions(
     alignment: Alignment, display: Display, cv: CrossValidation | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Pack the cross-validated landmarks in the pose of this reference, and their distances."""
     if cv is None:
         return {"predicted": None, "errors": None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -28,12 +27,12 @@ _LISTED = 10
 
 def build_shape_space(
     alignment: Alignment, display: Display, columns: Columns
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+) -> tuple[dict[str, object] | None, dict[str, object]]:
     """Return the shape space in words for the template, and in numbers for the script.
 
     None, and no numbers, where specimens are too few or do not differ.
     """
-    nothing = {"space": None, "outliers": None}
+    nothing: dict[str, object] = {"space": None, "outliers": None}
     if alignment.shapes.n_shapes < _MIN_SPECIMENS:
         return None, nothing
     try:
@@ -58,7 +57,7 @@ def _choose_groups(columns: Columns) -> tuple[str, ...] | None:
     return next(large, None)
 
 
-def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> dict[str, Any]:
+def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> dict[str, object]:
     """Pack scores, and mean, components and their grid in the pose and unit of the reference.
 
     With the similarity x ↦ s x R + t of the mean onto the reference, a component c is s c R. The
@@ -89,7 +88,7 @@ def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> d
     }
 
 
-def _pack_distances(ranking: Outliers) -> dict[str, Any]:
+def _pack_distances(ranking: Outliers) -> dict[str, object]:
     """Pack how far each specimen is from the mean, and the limit of every group."""
     limits = dict(zip(ranking.groups, ranking.fences, strict=True))
     return {
@@ -111,7 +110,7 @@ def _describe(alignment: Alignment, pca: ShapePCA) -> str:
     return f"{sentence} {format_percent(share)} of their variation is smooth: the warps follow it."
 
 
-def _tabulate_outliers(ranking: Outliers) -> dict[str, Any]:
+def _tabulate_outliers(ranking: Outliers) -> dict[str, object]:
     """Tabulate the specimens farthest from the mean, and landmarks far from their prediction."""
     grouped, count = any(ranking.groups), int(ranking.flagged.sum())
     rows = [

@@ -198,7 +198,7 @@ def _tabulate_effects(table: EffectTable) -> list[Sequence[str]]:
 
 
 def _draw(
-    name: str, *shown: Any, n_dims: int = 2, height: float = 5.0, **options: Any
+    name: str, *shown: object, n_dims: int = 2, height: float = 5.0, **options: object
 ) -> dict[str, str] | None:
     """Draw a figure of `defgpa.plot` and return it as addresses, in SVG and PNG.
 
@@ -221,7 +221,7 @@ def _draw(
         }
 
 
-def _encode(figure: Any, kind: str, media_type: str, **options: Any) -> str:
+def _encode(figure: Any, kind: str, media_type: str, **options: object) -> str:
     """Return a figure as an address that holds it."""
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, **options)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,18 +38,20 @@ _METHODS = {
 }
 
 
-def _make_row(key: str, label: str, value: float, sentence: str, aside: str = "") -> dict[str, Any]:
+def _make_row(
+    key: str, label: str, value: float, sentence: str, aside: str = ""
+) -> dict[str, object]:
     """Return one row: a number by its key in summary.json, and what it says."""
     row = {"key": key, "label": label, "value": value, "text": format_number(value)}
     return {**row, "sentence": sentence, "aside": aside}
 
 
-def list_results(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, Any]]:
+def list_results(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, object]]:
     """List the numbers of a fit, the most important ones first."""
     return [*_list_errors(alignment, cv), *_list_checks(alignment), *_list_counts(alignment)]
 
 
-def _list_errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, Any]]:
+def _list_errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[dict[str, object]]:
     yield _make_row(
         "rmse_reference",
         "RMSE_r",
@@ -77,7 +79,7 @@ def _list_errors(alignment: Alignment, cv: CrossValidation | None) -> Iterator[d
         )
 
 
-def _list_checks(alignment: Alignment) -> Iterator[dict[str, Any]]:
+def _list_checks(alignment: Alignment) -> Iterator[dict[str, object]]:
     diagnostics = alignment.diagnostics
     if isinstance(diagnostics, SpectralDiagnostics):
         yield _make_row(
@@ -101,7 +103,7 @@ def _list_checks(alignment: Alignment) -> Iterator[dict[str, Any]]:
     )
 
 
-def _list_counts(alignment: Alignment) -> Iterator[dict[str, Any]]:
+def _list_counts(alignment: Alignment) -> Iterator[dict[str, object]]:
     shapes = alignment.shapes
     yield _make_row("shapes", "Specimens", shapes.n_shapes, "Number of specimens aligned.")
     words = "Number of landmarks of a specimen."
@@ -122,7 +124,7 @@ def _relate_to_size(error: float, alignment: Alignment) -> str:
     return f"{format_percent(error / size)} of the size of the reference" if size > 0 else ""
 
 
-def tabulate_comparison(comparison: Comparison) -> list[dict[str, Any]]:
+def tabulate_comparison(comparison: Comparison) -> list[dict[str, object]]:
     """Tabulate the methods with their errors; the one that predicts best is marked."""
     return [
         {
@@ -154,7 +156,7 @@ def list_largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
     ]
 
 
-def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict[str, Any]:
+def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict[str, object]:
     """Tabulate every specimen, the worst first: headings and rows, without empty columns."""
     shapes = alignment.shapes
     reference = rms_by_shape(alignment.residuals, alignment)
@@ -269,7 +271,7 @@ def make_title(alignment: Alignment) -> str:
     return f"Alignment of {count:,} specimens"
 
 
-def _is_built_in(model: Any) -> bool:
+def _is_built_in(model: object) -> bool:
     return type(model).__module__.startswith("defgpa.warps")
 
 

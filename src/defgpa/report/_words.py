@@ -63,7 +63,7 @@ def _count_missing(alignment: Alignment) -> str:
     return f"{hidden:,} of {visible.size:,} ({format_percent(hidden / visible.size)}) missing"
 
 
-def _describe_estimation(registration: Any) -> str:
+def _describe_estimation(registration: object) -> str:
     match registration:
         case RidgeRegistration():
             return (
@@ -78,7 +78,7 @@ def _describe_estimation(registration: Any) -> str:
     return "Reference and warps were estimated together."
 
 
-def describe_warps(registration: Any) -> str:
+def describe_warps(registration: object) -> str:
     """Say how each shape is brought onto the reference."""
     match registration:
         case MotionRegistration(motions):
@@ -95,7 +95,7 @@ def describe_warps(registration: Any) -> str:
     return f"a warp of the kind {type(registration).__name__}"
 
 
-def describe_model(model: Any) -> str:
+def describe_model(model: object) -> str:
     """Say in words what a warp model is."""
     match model:
         case Affine():
@@ -147,7 +147,7 @@ def list_warnings(alignment: Alignment, cv: CrossValidation | None = None) -> li
     return [str(finding) for finding in group_by_problem(findings)]
 
 
-def format_code(value: Any) -> str:
+def format_code(value: object) -> str:
     """Format the call that makes a model again, without what is left at its default."""
     if not is_dataclass(value) or isinstance(value, type):
         return abbreviate(repr(value))
