@@ -219,7 +219,7 @@ def _apply_to_mesh(
         rewrite_obj(source, target, moved)
     else:
         write_mesh(target, moved)
-    if space := space or stated:
+    if space := space or declared:
         write_space(target, space)
     return originals, images
 
