@@ -403,15 +403,15 @@ class _State:
         """Return the shapes without what is excluded, or raise where nothing is left."""
         shapes = self.shapes.with_points(self.points)
         kept_shapes = [i for i in range(shapes.n_shapes) if i not in self.excluded_specimens]
-        kept_landmarks = [j for j in range(shapes.n_landmarks) if j not in self.excluded_landmarks]
-        for kept, subject in ((kept_shapes, "specimen"), (kept_landmarks, "landmark")):
+        take_landmarks = [j for j in range(shapes.n_landmarks) if j not in self.excluded_landmarks]
+        for kept, subject in ((kept_shapes, "specimen"), (take_landmarks, "landmark")):
             if not kept:
                 raise ShapeError(f"The edits exclude every {subject}. Include some again.")
         if self.excluded_specimens:
             shapes = shapes.take(kept_shapes)
         if self.excluded_landmarks:
             shapes = shapes.without(sorted(self.excluded_landmarks))
-        renumbered = {j: k for k, j in enumerate(kept_landmarks)}
+        renumbered = {j: k for k, j in enumerate(take_landmarks)}
         links = [
             (renumbered[a], renumbered[b])
             for a, b in self.links.values()

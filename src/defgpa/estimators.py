@@ -76,7 +76,7 @@ from defgpa.solvers.registration import (
     MotionRegistration,
     Registration,
     RidgeRegistration,
-    affine_warps,
+    make_affine_warps,
 )
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
@@ -104,7 +104,7 @@ class AlignmentEstimator(BaseEstimator):
         accepted = inspect.signature(cls).parameters
         for name in parameters:
             if name not in accepted:
-                raise TypeError(_explain_unknown_parameter(cls.__name__, name, list(accepted)))
+                raise TypeError(_explain_parameter(cls.__name__, name, list(accepted)))
         return super().__new__(cls)
 
     def __getattr__(self, name: str) -> Any:
@@ -160,10 +160,10 @@ class AlignmentEstimator(BaseEstimator):
     def _solve(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         """Align valid shapes: a landmark of one shape only is left out, then placed by its warp."""
         with self._choose_threads(shapes):
-            shared, shared_geometry = drop_unlinked_landmarks(shapes, geometry)
-            return place_lone_landmarks(self._align_linked(shared, shared_geometry), shapes)
+            shared, shared_geometry = keep_common_landmarks(shapes, geometry)
+            return place_lone_landmarks(self._align_core(shared, shared_geometry), shapes)
 
-    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         """Align shapes that are linked by their landmarks and each extended enough."""
         raise NotImplementedError
 
@@ -478,7 +478,7 @@ class DefGPA(AlignmentEstimator):
             self.tuning or DEFAULT,
         )
 
-    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         return self.prepare(shapes, geometry).align()
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
@@ -608,7 +608,7 @@ class ElasticGPA(AlignmentEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
 
-    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         return self.prepare(shapes, geometry).align(self.dial)
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
@@ -788,7 +788,7 @@ class EuclideanGPA(AlignmentEstimator):
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
-    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = fit_rigid(shapes.points, motions, shapes.names, geometry, unequal_weights(shapes))
         votes = _vote_on_sides(fit.reference, geometry)
@@ -849,7 +849,7 @@ class AffineGPA(AlignmentEstimator):
         even = balance_frame(fit)
         return predict_by_maps(even, shapes.points, weighted.weights, compute_affine_leverage)
 
-    def _align_linked(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
@@ -873,7 +873,7 @@ def prepare_problem(
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid, geometry = estimator._validate(shapes)
     with estimator._choose_threads(valid):
-        return estimator.prepare(*drop_unlinked_landmarks(valid, geometry))
+        return estimator.prepare(*keep_common_landmarks(valid, geometry))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:
@@ -999,7 +999,7 @@ def _make_alignment(
     return Alignment(
         shapes,
         freeze(fit.reference),
-        affine_warps(fit.matrices, fit.offsets),
+        make_affine_warps(fit.matrices, fit.offsets),
         freeze(np.maximum(eigenvalues, 0.0)),
         facts,
         registration,
@@ -1061,7 +1061,7 @@ def report_lone_landmarks(landmarks: Sequence[str], shared: Index) -> tuple[Find
     return (Finding(Problem.LONE_LANDMARKS, landmarks=labels),) if labels else ()
 
 
-def _explain_unknown_parameter(owner: str, name: str, accepted: Sequence[str]) -> str:
+def _explain_parameter(owner: str, name: str, accepted: Sequence[str]) -> str:
     """Say where a parameter belongs that an estimator does not have, if it does anywhere."""
     if name == "scale" and "proportions" in accepted:
         return (
@@ -1114,7 +1114,7 @@ def _check_model(warp: WarpModel | None, owner: str = "DefGPA") -> WarpModel:
     return model
 
 
-def drop_unlinked_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
+def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
     """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
 
     Raises

@@ -93,7 +93,7 @@ def _iterate_to_orthogonal(stack: Array, side: Array) -> Array:
         change = np.full_like(x, np.inf)
         with np.errstate(all="ignore"):
             x /= np.sqrt(np.einsum("jn,jn->n", x, x) / 3.0)
-            inverse, det = _invert_transposed(x)
+            inverse, det = _invert_transpose(x)
             by_svd = ~(det * sides[chunk] > 1e-6)
             for _ in range(_MAX_NEWTON):
                 if np.abs(change).max() > 0.1:  # γ = 1 would do from there on
@@ -105,7 +105,7 @@ def _iterate_to_orthogonal(stack: Array, side: Array) -> Array:
                 x = x + change
                 if (by_svd | (np.abs(change).max(axis=0) < 1e-8)).all():
                     break  # the next change would be the square of this one
-                inverse, _ = _invert_transposed(x)
+                inverse, _ = _invert_transpose(x)
         turns[chunk] = x.T.reshape(-1, 3, 3)
         by_svd |= ~(np.abs(change).max(axis=0) < 1e-8)
         if by_svd.any():
@@ -114,7 +114,7 @@ def _iterate_to_orthogonal(stack: Array, side: Array) -> Array:
     return turns.reshape(stack.shape)
 
 
-def _invert_transposed(x: Array) -> tuple[Array, Array]:
+def _invert_transpose(x: Array) -> tuple[Array, Array]:
     """Compute X⁻ᵀ (9, n) and det X (n,) of 3 × 3 matrices X (9, n), each entry a row."""
     a, b, c, d, e, f, g, h, i = x
     inverse = np.empty_like(x)

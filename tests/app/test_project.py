@@ -24,7 +24,7 @@ TPS = "".join(
 )
 
 
-def points_of(page):
+def get_points(page):
     state = page.state()
     size = len(state["names"]), len(state["landmarks"]), state["dims"]
     return np.frombuffer(page.get("/points").content, "<f4").reshape(size)
@@ -43,7 +43,7 @@ def test_files_that_are_dropped_are_read_and_described(page):
         "age": list(range(6)),
     }
     assert [file["role"] for file in state["files"]] == ["landmarks", "table"]
-    np.testing.assert_allclose(points_of(page)[2, 0], [2, 0])
+    np.testing.assert_allclose(get_points(page)[2, 0], [2, 0])
 
 
 def test_a_zip_is_a_folder_of_files(page):

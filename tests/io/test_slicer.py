@@ -251,7 +251,7 @@ def test_fcsv_without_points_is_refused(read):
         read("# CoordinateSystem = LPS\n")
 
 
-def one_shape(space, missing=False):
+def take_shape(space, missing=False):
     points = np.random.default_rng(3).normal(size=(1, 4, 3)) * 100
     if missing:
         points[0, 2] = np.nan
@@ -262,7 +262,7 @@ def one_shape(space, missing=False):
 @pytest.mark.parametrize("space", ["LPS", "RAS"])
 @pytest.mark.parametrize("kind", [MARKUPS, FCSV], ids=lambda f: f.name)
 def test_what_is_written_is_read_to_the_last_digit(tmp_path, kind, space):
-    shapes = one_shape(space)
+    shapes = take_shape(space)
     path = tmp_path / f"s{kind.suffixes[0]}"
     kind.write(path, shapes)
     document = kind.read(path, ReadOptions())
@@ -274,7 +274,7 @@ def test_what_is_written_is_read_to_the_last_digit(tmp_path, kind, space):
 
 def test_a_missing_landmark_stays_missing_in_markups(tmp_path):
     path = tmp_path / "s.mrk.json"
-    MARKUPS.write(path, one_shape("LPS", missing=True))
+    MARKUPS.write(path, take_shape("LPS", missing=True))
     (specimen,) = MARKUPS.read(path, ReadOptions()).specimens
     assert np.isnan(specimen.points).all(axis=1).tolist() == [False, False, True, False]
     written = json.loads(path.read_text(encoding="utf-8"))["markups"][0]["controlPoints"][2]
@@ -283,7 +283,7 @@ def test_a_missing_landmark_stays_missing_in_markups(tmp_path):
 
 def test_a_missing_landmark_has_no_row_in_fcsv(tmp_path):
     path = tmp_path / "s.fcsv"
-    FCSV.write(path, one_shape("LPS", missing=True))
+    FCSV.write(path, take_shape("LPS", missing=True))
     assert FCSV.read(path, ReadOptions()).specimens[0].labels == ("nasion", "left, upper", "Wörth")
 
 
@@ -296,8 +296,8 @@ def test_flat_shapes_are_not_markups(tmp_path, kind):
 
 
 def test_files_are_recognised_by_their_content(tmp_path):
-    MARKUPS.write(tmp_path / "a.mrk.json", one_shape("LPS"))
-    FCSV.write(tmp_path / "a.fcsv", one_shape("LPS"))
+    MARKUPS.write(tmp_path / "a.mrk.json", take_shape("LPS"))
+    FCSV.write(tmp_path / "a.fcsv", take_shape("LPS"))
     markups, fcsv = (tmp_path / name for name in ("a.mrk.json", "a.fcsv"))
     assert MARKUPS.looks_like(markups.read_bytes()[:4096])
     assert FCSV.looks_like(fcsv.read_bytes()[:4096])

@@ -48,7 +48,7 @@ def model():
     return procrustes_anova("shape ~ kind + site", moths(), data, 99)
 
 
-def points_of(line):
+def get_points(line):
     return np.column_stack(line.get_data())
 
 
@@ -83,18 +83,18 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
     drawn = plot.allometry(found, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
     assert len(drawn.scores) == 2
     np.testing.assert_allclose(
-        points_of(drawn.scores[1]), np.column_stack([found.sizes, found.scores])[6:]
+        get_points(drawn.scores[1]), np.column_stack([found.sizes, found.scores])[6:]
     )
-    ends = points_of(drawn.line)[[0, -1]]
+    ends = get_points(drawn.line)[[0, -1]]
     np.testing.assert_allclose(ends[:, 0], [found.sizes.min(), found.sizes.max()])
     np.testing.assert_allclose(ends[:, 1], found.predicted_scores(ends[:, 0]), **EXACT)
     mean = found.anova.tangents.mean(axis=0)
     view = choose_view(mean, found.predict([found.sizes.min(), found.sizes.max()]) - mean)
     np.testing.assert_allclose(
-        points_of(drawn.smallest), view(found.predict(found.sizes.min())[0]), **EXACT
+        get_points(drawn.smallest), view(found.predict(found.sizes.min())[0]), **EXACT
     )
     np.testing.assert_allclose(
-        points_of(drawn.largest), view(found.predict(found.sizes.max())[0]), **EXACT
+        get_points(drawn.largest), view(found.predict(found.sizes.max())[0]), **EXACT
     )
 
 
@@ -103,7 +103,7 @@ def test_landmarks_that_differ_are_full_and_named():
     drawn = plot.landmark_differences(found, axes(), magnify=3.0, links=[(0, 1)])
     sure = found.significant()
     assert sure[4]
-    np.testing.assert_allclose(points_of(drawn.mean), found.mean[sure])
+    np.testing.assert_allclose(get_points(drawn.mean), found.mean[sure])
     np.testing.assert_allclose(drawn.arrows.U, 3 * found.difference[:, 0])
     assert [label.get_text() for label in drawn.labels] == [
         label for label, own in zip(found.landmarks, sure, strict=True) if own
@@ -118,7 +118,7 @@ def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
     np.testing.assert_allclose(drawn.arrows.U, 2 * view(found.directional)[:, 0], **EXACT)
     radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
     np.testing.assert_allclose(drawn.circles.get_widths(), 4 * radii, **EXACT)
-    np.testing.assert_allclose(points_of(drawn.mean), view(found.mean), **EXACT)
+    np.testing.assert_allclose(get_points(drawn.mean), view(found.mean), **EXACT)
 
 
 def test_measurement_error_is_drawn_as_circles():
@@ -373,7 +373,7 @@ def test_elongated_shapes_are_drawn_whole_at_the_ends():
     drawn = plot.components(pca, figure.subplots())
     figure.draw_without_rendering()
     for end in drawn.ends:
-        landmarks = points_of(next(line for line in end.lines if line.get_label() == "landmarks"))
+        landmarks = get_points(next(line for line in end.lines if line.get_label() == "landmarks"))
         (left, right), (bottom, top) = end.get_xlim(), end.get_ylim()
         assert (landmarks >= [left, bottom]).all()
         assert (landmarks <= [right, top]).all()

@@ -336,7 +336,7 @@ class TestTheRegressions:
             np.testing.assert_allclose(
                 own @ one @ one.T @ own.T, own @ other @ other.T @ own.T, **PARITY
             )
-        np.testing.assert_array_equal(sure.dropped, 0)
+        np.testing.assert_array_equal(sure.rank_deficiency, 0)
 
     def test_the_condition_is_that_of_the_normal_matrix(self, rng):
         """Of columns of unit length, whatever theirs is."""
@@ -351,7 +351,7 @@ class TestTheRegressions:
     def test_a_free_direction_is_dropped_and_counted(self, rng):
         features = self.stack(rng, 0.0)
         ridge = ridge_from_features(features)
-        np.testing.assert_array_equal(ridge.dropped, 1)
+        np.testing.assert_array_equal(ridge.rank_deficiency, 1)
         for own, inverse in zip(features, ridge.inverse, strict=True):
             basis, _ = np.linalg.qr(own[:, :7])
             np.testing.assert_allclose(own @ inverse @ inverse.T @ own.T, basis @ basis.T, **EXACT)
@@ -360,7 +360,7 @@ class TestTheRegressions:
         features = self.stack(rng, 0.0)
         penalty = np.broadcast_to(0.1 * np.eye(8), (3, 8, 8))
         ridge = ridge_from_features(append_penalty_rows(features, penalty))
-        np.testing.assert_array_equal(ridge.dropped, 0)
+        np.testing.assert_array_equal(ridge.rank_deficiency, 0)
         expected = np.linalg.inv(np.swapaxes(features, 1, 2) @ features + penalty)
         found = ridge.inverse @ np.swapaxes(ridge.inverse, 1, 2)
         np.testing.assert_allclose(found, expected, **EXACT)

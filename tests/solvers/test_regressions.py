@@ -11,18 +11,18 @@ from defgpa.solvers import columns
 from defgpa.solvers.columns import (
     _landmark_blocks,
     correct_ridge,
-    make_column_factor,
-    make_streamed_factor,
+    store_column_factor,
+    stream_factor,
 )
 from defgpa.solvers.elimination import (
     POOR_CONDITION,
     append_penalty_rows,
     make_batches,
-    make_stored_factor,
     ridge_from_features,
     ridge_from_normal_matrix,
+    store_factor,
 )
-from defgpa.solvers.sparse_columns import make_sparse_factor
+from defgpa.solvers.sparse_columns import store_sparse_factor
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian, Membrane
 from support import EXACT, rotation, smooth_family
@@ -62,7 +62,7 @@ def refused(*_):
     raise AssertionError("singular values were asked for")
 
 
-@pytest.mark.parametrize("hold", [make_column_factor, make_streamed_factor])
+@pytest.mark.parametrize("hold", [store_column_factor, stream_factor])
 @pytest.mark.parametrize("smoothing", [1e-2, 1e-4, 1e-6, 1e-8])
 def test_smoothing_costs_no_digits_and_no_singular_values(hold, smoothing, monkeypatch):
     points = smooth_family(seed=1, n=1, m=600, d=3, missing=0.1)
@@ -77,9 +77,9 @@ def test_columns_without_low_orders_need_no_second_look(monkeypatch):
     points = smooth_family(seed=1, n=1, m=600, d=3)
     batch = one_batch(ThinPlateSpline(6, smoothing=1e-6), points)
     monkeypatch.setattr(columns, "refine_ridge", refused)
-    assert make_column_factor(batch).ridge.condition[0] < POOR_CONDITION
+    assert store_column_factor(batch).ridge.condition[0] < POOR_CONDITION
     with pytest.raises(AssertionError):
-        make_streamed_factor(batch)
+        stream_factor(batch)
 
 
 @pytest.mark.parametrize("counts", [(2, 2), (3, 5), (7, 7), (2, 3, 2), (4, 4, 4)], ids=str)
@@ -92,7 +92,9 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     columns = deflated.columns()
     assert columns.shape[-1] == np.prod(counts)
     np.testing.assert_allclose(deflated.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
-    np.testing.assert_allclose(make_column_factor(batch).gram(), by_singular_values(batch), **EXACT)
+    np.testing.assert_allclose(
+        store_column_factor(batch).gram(), by_singular_values(batch), **EXACT
+    )
     weights = rng.normal(size=(columns.shape[-1], len(counts)))
     plain, coefficients = deflated.bases[1].express_in_columns(weights)
     seen = batch.points[1]
@@ -107,13 +109,13 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     np.testing.assert_allclose(gradients, plain.column_gradients(seen) @ coefficients, **EXACT)
 
 
-@pytest.mark.parametrize("hold", [make_column_factor, make_streamed_factor])
+@pytest.mark.parametrize("hold", [store_column_factor, stream_factor])
 def test_a_rank_is_judged_block_of_landmarks_by_block(hold):
     points, _ = flat(1e-16, TURNS["turned"], m=200)
     batch = replace(one_batch(ThinPlateSpline(4), points), tuning=Tuning(block_bytes=8 * 4_000))
     assert len(_landmark_blocks(batch)) > 3
     factor = hold(batch)
-    np.testing.assert_array_equal(factor.ridge.dropped, 1)
+    np.testing.assert_array_equal(factor.ridge.rank_deficiency, 1)
     np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)
 
 
@@ -122,8 +124,8 @@ def test_one_poor_shape_does_not_change_the_others(rng):
     points = smooth_family(seed=2, n=3, m=400, d=2)
     points[2, 12:] = np.nan
     batch = one_batch(ThinPlateSpline(6, smoothing=3e-3), points)
-    alone = make_column_factor(batch[:2])
-    together = make_column_factor(batch)
+    alone = store_column_factor(batch[:2])
+    together = store_column_factor(batch)
     np.testing.assert_array_equal(together.ridge.inverse[:2], alone.ridge.inverse)
     np.testing.assert_allclose(together.gram(), by_singular_values(batch), rtol=0, atol=DIGITS)
 
@@ -194,14 +196,14 @@ def test_flat_shapes_are_flat_however_they_lie(warp, turn, noise):
 
 @every_turn
 @pytest.mark.parametrize(
-    "hold", [make_stored_factor, make_column_factor, make_streamed_factor, make_sparse_factor]
+    "hold", [store_factor, store_column_factor, stream_factor, store_sparse_factor]
 )
 def test_flat_shapes_are_flat_however_their_features_are_held(hold, turn):
     points, _ = flat(1e-16, turn, m=200)
-    warp = FreeForm(5) if hold is make_sparse_factor else ThinPlateSpline(4)
+    warp = FreeForm(5) if hold is store_sparse_factor else ThinPlateSpline(4)
     batch = one_batch(warp, points)
     factor = hold(batch)
-    np.testing.assert_array_equal(factor.ridge.dropped, 1)
+    np.testing.assert_array_equal(factor.ridge.rank_deficiency, 1)
     np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)
 
 
@@ -209,18 +211,18 @@ def test_flat_shapes_are_flat_however_their_features_are_held(hold, turn):
 def test_thin_is_not_flat(turn):
     points, _ = flat(1e-8, turn)
     for warp in FAMILIES.values():
-        factor = make_stored_factor(one_batch(warp, points))
-        np.testing.assert_array_equal(factor.ridge.dropped, 0)
+        factor = store_factor(one_batch(warp, points))
+        np.testing.assert_array_equal(factor.ridge.rank_deficiency, 0)
 
 
 @pytest.mark.parametrize("smoothing", [1e3, 1e9, 1e15])
 def test_heavy_smoothing_costs_the_free_columns_no_digits(smoothing):
     """Columns charged 1e15 times as much as the others weigh leave P that of affine maps."""
     points = smooth_family(seed=3, n=3, m=40)
-    stiff = make_stored_factor(one_batch(ThinPlateSpline(4, smoothing=smoothing), points)).gram()
+    stiff = store_factor(one_batch(ThinPlateSpline(4, smoothing=smoothing), points)).gram()
     batch = one_batch(Affine(), points)
     np.testing.assert_allclose(
-        stiff, make_stored_factor(batch).gram(), rtol=0, atol=max(1e-13, 10.0 / smoothing)
+        stiff, store_factor(batch).gram(), rtol=0, atol=max(1e-13, 10.0 / smoothing)
     )
 
 
@@ -233,7 +235,7 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
         ridge_from_features(append_penalty_rows(rows, penalty), np.array([50.0]))
         for rows in (features, scaled)
     )
-    np.testing.assert_array_equal(other.dropped, 0)
+    np.testing.assert_array_equal(other.rank_deficiency, 0)
     one, two = features @ plain.inverse, scaled @ other.inverse
     np.testing.assert_allclose(
         two @ np.swapaxes(two, 1, 2), one @ np.swapaxes(one, 1, 2), rtol=0, atol=DIGITS
@@ -245,7 +247,7 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
 def test_units_beyond_reason_change_nothing(warp, scale):
     points = smooth_family(seed=4, n=4, m=70, d=3)
     batches = (one_batch(warp, own) for own in (points, scale * points))
-    plain, scaled = (make_stored_factor(batch).gram() for batch in batches)
+    plain, scaled = (store_factor(batch).gram() for batch in batches)
     np.testing.assert_allclose(scaled, plain, **EXACT)
 
 
@@ -255,7 +257,7 @@ def test_an_absolute_smoothing_means_affine_or_none_at_such_units(theta, scale):
     points = smooth_family(seed=4, n=4, m=70)
     limit = Affine() if scale < 1.0 else ThinPlateSpline(3, smoothing=0.0)
     batches = (one_batch(w, scale * points) for w in (ThinPlateSpline(3, theta=theta), limit))
-    found, expected = (make_stored_factor(batch).gram() for batch in batches)
+    found, expected = (store_factor(batch).gram() for batch in batches)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 

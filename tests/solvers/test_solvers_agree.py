@@ -7,14 +7,14 @@ import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa.geometry import measure_geometry
-from defgpa.solvers.columns import make_column_factor, make_streamed_factor
+from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.cost import (
     _choose_storage,
     build_cost,
     make_batches,
 )
 from defgpa.solvers.davidson import find_bottom_eigenpairs
-from defgpa.solvers.elimination import make_stored_factor
+from defgpa.solvers.elimination import store_factor
 from defgpa.threads import use_threads
 from defgpa.tuning import DEFAULT, Tuning
 from support import (
@@ -42,9 +42,9 @@ WARPS = {
 }
 every_model = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 STORAGES = {
-    "stored": make_stored_factor,
-    "columns": make_column_factor,
-    "streamed": make_streamed_factor,
+    "stored": store_factor,
+    "columns": store_column_factor,
+    "streamed": stream_factor,
 }
 NAMES = {"stored": "StoredFactor", "columns": "StoredFactor", "streamed": "StreamedFactor"}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
@@ -165,7 +165,7 @@ def test_free_directions_are_counted_in_every_way(storage, held):
     points[..., :2] = smooth_family(seed=25, n=5, m=60)
     shapes = Shapes(points)
     found = cost_held(shapes, Affine(), held(storage))
-    np.testing.assert_array_equal(found.dropped, 1)
+    np.testing.assert_array_equal(found.rank_deficiency, 1)
 
 
 def test_by_default_the_size_decides():
@@ -176,10 +176,8 @@ def test_by_default_the_size_decides():
     assert (found.method, found.storage) == ("iterative", "StoredFactor")
     budget = 8 * 6 * 60 * 25
     options = {"memory_budget": budget, "tuning": fewer}
-    assert way_of(Shapes(points), ThinPlateSpline(), options) is make_column_factor
-    assert (
-        way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is make_stored_factor
-    )
+    assert way_of(Shapes(points), ThinPlateSpline(), options) is store_column_factor
+    assert way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is store_factor
     found = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
     assert found.storage == "StreamedFactor"
     found = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
@@ -354,7 +352,7 @@ def test_threads_change_nothing(monkeypatch):
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
     single = model.solve(shapes)
-    monkeypatch.setattr("defgpa.arrays.count_threads", lambda: 4)
+    monkeypatch.setattr("defgpa.threads.count_threads", lambda: 4)
     several = model.solve(shapes)
     np.testing.assert_array_equal(several.reference, single.reference)
     np.testing.assert_array_equal(several.aligned, single.aligned)

@@ -9,8 +9,8 @@ from defgpa import DefGPA, DegenerateShapeError, Shapes
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.covariance_prior import (
     LocalParts,
-    common_eigenvalues,
-    completed_by_pairs,
+    complete_by_pairs,
+    compute_common_eigenvalues,
     covariance_prior,
 )
 from support import EXACT, LIMIT, ORACLE, PARITY, moved, oracle_points, smooth_family
@@ -64,7 +64,7 @@ def test_it_is_algorithm_1(full_shapes):
 def test_the_mean_of_lengths_is_not_the_mean_of_squares():
     """Two shapes of sizes 1 and 3 have a reference of size 2, not √5."""
     roots = np.array([[0.8, 0.6], [2.4, 1.8]])
-    np.testing.assert_allclose(np.sqrt(common_eigenvalues(roots)), [1.6, 1.2], **EXACT)
+    np.testing.assert_allclose(np.sqrt(compute_common_eigenvalues(roots)), [1.6, 1.2], **EXACT)
 
 
 def test_the_partial_set_of_the_authors_has_the_right_prior():
@@ -83,7 +83,7 @@ def test_the_prior_does_not_depend_on_where_the_shapes_lie(shapes):
 
 def in_place(points):
     """The shapes completed, each where it lies."""
-    (completed,) = completed_by_pairs(LocalParts([points])).parts
+    (completed,) = complete_by_pairs(LocalParts([points])).parts
     return completed
 
 

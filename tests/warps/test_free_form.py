@@ -10,13 +10,13 @@ from scipy.sparse import csr_array
 
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
 from defgpa.geometry import measure_geometry
-from defgpa.solvers.columns import make_column_factor
+from defgpa.solvers.columns import store_column_factor
 from defgpa.solvers.cost import ResidualCost, build_cost
-from defgpa.solvers.elimination import make_batches, make_stored_factor
+from defgpa.solvers.elimination import make_batches, store_factor
 from defgpa.solvers.sparse_columns import (
-    make_sparse_factor,
-    make_streamed_sparse_factor,
     multiply_by_transpose,
+    store_sparse_factor,
+    stream_sparse_factor,
 )
 from defgpa.tuning import Tuning
 from defgpa.warps import BendingEnergy, Laplacian, Membrane
@@ -232,16 +232,14 @@ def test_sparse_columns_are_the_columns(counts, rng):
 
 
 @DIMS
-@pytest.mark.parametrize(
-    "hold", [make_column_factor, make_sparse_factor, make_streamed_sparse_factor]
-)
+@pytest.mark.parametrize("hold", [store_column_factor, store_sparse_factor, stream_sparse_factor])
 def test_sparse_features_solve_the_same_problem(hold, d, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, d=d, missing=0.05))
     block = rng.normal(size=(150, 3))
     batches = make_batches(measure_geometry(shapes.points, shapes.visible), FreeForm(5))
     made = tuple(hold(batch) for batch in batches)
     cost = ResidualCost(shapes.views.astype(float), made, 4)
-    expected = ResidualCost(shapes.views.astype(float), tuple(map(make_stored_factor, batches)), 4)
+    expected = ResidualCost(shapes.views.astype(float), tuple(map(store_factor, batches)), 4)
     np.testing.assert_allclose(cost.multiply(block), expected.multiply(block), **EXACT)
     np.testing.assert_allclose(cost.dense(), expected.dense(), **EXACT)
     for ours, theirs in zip(
@@ -250,12 +248,12 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * np.abs(theirs).max())
     factor, stored_factor = (
         made[0].restrict_to_shape(2),
-        make_stored_factor(batches[0]).restrict_to_shape(2),
+        store_factor(batches[0]).restrict_to_shape(2),
     )
     np.testing.assert_allclose(factor.stack_rows(), stored_factor.stack_rows(), atol=1e-8)
 
 
-@pytest.mark.parametrize("hold", [make_sparse_factor, make_streamed_sparse_factor])
+@pytest.mark.parametrize("hold", [store_sparse_factor, stream_sparse_factor])
 def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
     block = rng.normal(size=(150, 3))
@@ -277,9 +275,9 @@ def test_sparse_features_survive_no_smoothing(rng):
     (batch,) = make_batches(
         measure_geometry(shapes.points, shapes.visible), FreeForm(9, smoothing=0.0)
     )
-    sparse, dense = make_sparse_factor(batch), make_stored_factor(batch)
-    np.testing.assert_array_equal(sparse.ridge.dropped, dense.ridge.dropped)
-    assert sparse.ridge.dropped.min() > 0
+    sparse, dense = store_sparse_factor(batch), store_factor(batch)
+    np.testing.assert_array_equal(sparse.ridge.rank_deficiency, dense.ridge.rank_deficiency)
+    assert sparse.ridge.rank_deficiency.min() > 0
     np.testing.assert_allclose(sparse.gram(), dense.gram(), **EXACT)
 
 

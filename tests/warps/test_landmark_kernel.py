@@ -54,7 +54,7 @@ def test_few_functions_stand_for_many_centres():
     cost = cost_of(points, landmark_kernel())
     sizes = [factor.ridge.inverse.shape[-1] for factor in cost.factors]
     assert max(sizes) < 300
-    assert not cost.dropped.any()
+    assert not cost.rank_deficiency.any()
 
 
 def test_many_small_shapes_with_different_holes_share_a_batch():

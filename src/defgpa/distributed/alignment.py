@@ -20,7 +20,7 @@ from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
-from defgpa.distributed.cost import build_distributed_cost
+from defgpa.distributed.cost import build_cluster_cost
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
 from defgpa.estimators import (
@@ -73,44 +73,47 @@ class DistributedAlignment:
     @cached_property
     def rmse_reference(self) -> float:
         """RMSE_r, over the landmarks that at least two shapes see."""
-        counted = np.full(self.reference.shape, np.nan)
-        shared, cluster = self.shapes.shared, self.shapes.cluster
-        counted[shared] = self.reference[shared]
+        common_reference = np.full(self.reference.shape, np.nan)
+        common, cluster = self.shapes.common, self.shapes.cluster
+        common_reference[common] = self.reference[common]
         tasks = [
-            cluster.submit(work.squared_error, part, own, counted)
-            for part, own in self._parts_with_warps()
+            cluster.submit(work.sum_square_errors, points, warps, common_reference)
+            for points, warps in self._iter_parts()
         ]
-        total, count = (sum(own) for own in zip(*cluster.results(tasks), strict=True))
+        total, count = (sum(terms) for terms in zip(*cluster.gather(tasks), strict=True))
         return float(np.sqrt(total / count))
 
     def aligned(self) -> Any:
-        """The aligned shapes as a lazy Dask array (n, m, d)."""
+        """Return the aligned shapes as a lazy Dask array (n, m, d)."""
         import dask
         import dask.array as da
 
-        moved = dask.delayed(work.aligned_of)  # type: ignore[attr-defined]
+        apply_warps = dask.delayed(work.apply_part_warps)  # type: ignore[attr-defined]
+        shape = self.reference.shape
         pieces = [
-            da.from_delayed(moved(part, own), (len(own), *self.reference.shape), np.float64)
-            for part, own in self._parts_with_warps()
+            da.from_delayed(apply_warps(points, warps), (len(warps), *shape), np.float64)
+            for points, warps in self._iter_parts()
         ]
         return da.concatenate(pieces)
 
     def gather(self) -> Alignment:
-        """The whole result as an ``Alignment`` on this machine, for sets that fit into it."""
-        points = np.concatenate(self.shapes.cluster.results(self.shapes.parts))
+        """Bring the result to this machine as an ``Alignment``, for sets that fit into it."""
+        points = np.concatenate(self.shapes.cluster.gather(self.shapes.parts))
         shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
         warps = [
-            Warp(warp.basis, warp.coefficients, landmarks=own[self.shapes.shared])
-            for warp, own in zip(self.warps, shapes.points, strict=True)
+            Warp(warp.basis, warp.coefficients, landmarks=shape[self.shapes.common])
+            for warp, shape in zip(self.warps, shapes.points, strict=True)
         ]
-        found = make_deformable_alignment(shapes, self.fit, warps, self.model)
-        return replace(found, reference=freeze(np.array(self.reference)), findings=self.findings)
+        alignment = make_deformable_alignment(shapes, self.fit, warps, self.model)
+        return replace(
+            alignment, reference=freeze(np.array(self.reference)), findings=self.findings
+        )
 
-    def _parts_with_warps(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
-        """Every part of the shapes, and the warps of its shapes."""
+    def _iter_parts(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
+        """Iterate over the parts of the shapes, each with the warps of its shapes."""
         sizes = self.shapes.sizes
-        for part, size, stop in zip(self.shapes.parts, sizes, np.cumsum(sizes), strict=True):
-            yield part, self.warps[stop - size : stop]
+        for points, size, stop in zip(self.shapes.parts, sizes, np.cumsum(sizes), strict=True):
+            yield points, self.warps[stop - size : stop]
 
 
 def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> DistributedAlignment:
@@ -147,37 +150,41 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     """
     chosen = DefGPA() if estimator is None else estimator
     cluster = Cluster(client)
-    whole = ClusterSet.of(cluster, parts_of(cluster, source))
-    whole.require_alignable()
-    method, model, shared = chosen.method(whole.n_dims), chosen.model, whole.shared
-    sets = whole.drop_lone_landmarks(method.tuning.landmarks_per_block)
-    assert sets.rank  # told before anything is solved: a shape that is a line
-    fit = fit_deformable(sets, build_distributed_cost(sets, model, chosen.memory_budget), method)
+    cluster_set = ClusterSet.from_parts(cluster, make_parts(cluster, source))
+    cluster_set.require_alignable()
+    method, model, common = chosen.method(cluster_set.n_dims), chosen.model, cluster_set.common
+    core = cluster_set.drop_lone_landmarks(method.tuning.landmarks_per_block)
+    assert core.rank  # told before anything is solved: a shape that is a line
+    fit = fit_deformable(core, build_cluster_cost(core, model, chosen.memory_budget), method)
     result = DistributedAlignment(
-        extend_reference(fit.reference, fit.coefficients, shared, whole.visible, whole.shape),
+        extend_reference(
+            fit.reference, fit.coefficients, common, cluster_set.visible, cluster_set.fetch_shape
+        ),
         fit.coefficients,
         fit.eigenvalues,
-        whole.names,
-        whole.landmarks,
+        cluster_set.names,
+        cluster_set.landmarks,
         fit,
-        (*report_lone_landmarks(whole.landmarks, shared), *fit.findings),
+        (*report_lone_landmarks(cluster_set.landmarks, common), *fit.findings),
         model,
-        whole,
+        cluster_set,
     )
-    if whole.visible.size <= method.tuning.screened_landmarks:  # few enough to be looked at here
+    if (
+        cluster_set.visible.size <= method.tuning.screened_landmarks
+    ):  # few enough to be looked at here
         result = replace(result, findings=chosen.add_input_findings(result.gather()).findings)
     warn_about(result.findings)
     return result
 
 
-def parts_of(cluster: Cluster, source: Any) -> list[Any]:
-    """Futures of parts of the shapes, each made by a recipe that can be followed again."""
+def make_parts(cluster: Cluster, source: Any) -> list[Any]:
+    """Return futures of parts of the shapes, each made by a recipe that can be followed again."""
     if isinstance(source, Shapes):
         groups = np.array_split(np.arange(source.n_shapes), min(source.n_shapes, 8))
-        return [cluster.submit(_same, source.take(group)) for group in groups]
+        return [cluster.submit(_pass_on, source.take(group)) for group in groups]
     if isinstance(source, (list, tuple)) and all(isinstance(s, (str, os.PathLike)) for s in source):
         return [cluster.submit(read_shapes, str(path)) for path in source]
-    array = _dask_array(source)
+    array = _make_dask_array(source)
     if array.ndim != 3:
         raise DefgpaError(
             f"The array must be (shapes, landmarks, coordinates); got {array.ndim} dimensions."
@@ -186,7 +193,8 @@ def parts_of(cluster: Cluster, source: Any) -> list[Any]:
     return list(cluster.client.compute(list(pieces), optimize_graph=False))
 
 
-def _dask_array(source: Any) -> Any:
+def _make_dask_array(source: Any) -> Any:
+    """Return the source as a Dask array, or raise a DefgpaError."""
     import dask.array as da
 
     if isinstance(source, da.Array):
@@ -201,5 +209,5 @@ def _dask_array(source: Any) -> Any:
     )
 
 
-def _same(part: Any) -> Any:
+def _pass_on(part: Any) -> Any:
     return part

@@ -1,4 +1,4 @@
-"""Talking to the cluster: named tasks, sums as trees, and a second try when a worker is lost."""
+"""A Dask cluster: named tasks, sums as trees, and another try when a worker is lost."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ class Cluster:
         self._number = itertools.count()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A task whose name the dashboard shows."""
+        """Submit a task whose name the dashboard shows."""
         key = f"defgpa-{function.__name__}-{id(self):x}-{next(self._number)}"
         return self.client.submit(function, *arguments, key=key, pure=False, retries=3)
 
     def send(self, array: Any) -> Any:
-        """An array to the workers; it is not remade if its worker is lost, hence ``steadily``."""
+        """Send an array to the workers; it is not remade if its worker is lost, hence ``retry``."""
         return self.client.scatter(array, hash=False)
 
-    def results(self, futures: Sequence[Any]) -> list[Any]:
-        """What the tasks return."""
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Wait for the tasks, and return their results."""
         return list(self.client.gather(list(futures)))
 
-    def summed(self, add: Callable[..., Any], futures: Sequence[Any]) -> Any:
-        """A tree of sums, so that no worker has to hold all terms."""
+    def sum(self, add: Callable[..., Any], futures: Sequence[Any]) -> Any:
+        """Add results by a tree of sums, so that no worker has to hold all terms."""
         level = list(futures)
         while len(level) > 1:
             branches = [level[i : i + 8] for i in range(0, len(level), 8)]
-            level = [own[0] if len(own) == 1 else self.submit(add, *own) for own in branches]
+            level = [
+                branch[0] if len(branch) == 1 else self.submit(add, *branch) for branch in branches
+            ]
         return level[0]
 
-    def steadily(self, work: Callable[[], _T]) -> _T:
-        """``work``, up to four times if a worker was lost with what had been sent to it."""
+    def retry(self, work: Callable[[], _T]) -> _T:
+        """Call ``work``, up to four times if a worker was lost with what had been sent to it."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 

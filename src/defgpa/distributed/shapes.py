@@ -15,7 +15,7 @@ from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
 from defgpa.shapes import number_labels
-from defgpa.solvers.covariance_prior import prior_of_parts
+from defgpa.solvers.covariance_prior import estimate_prior
 from defgpa.solvers.proportions import Moments
 from defgpa.threads import split_range
 
@@ -34,87 +34,90 @@ class ClusterSet:
     rows: Sequence[slice] = (slice(None),)  # blocks of landmarks
 
     @classmethod
-    def of(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
-        """The shapes of parts (futures of arrays or Shapes), by what the workers say of them."""
-        facts = cluster.results([cluster.submit(work.facts_of, part) for part in parts])
-        seen, dims, names, labels = zip(*facts, strict=True)
-        widths, known = {own.shape[1] for own in seen}, {own for own in labels if own is not None}
-        if len(widths) > 1 or len(set(dims)) > 1 or len(known) > 1:
+    def from_parts(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
+        """Describe the shapes of parts (futures of arrays or Shapes), as the workers see them."""
+        facts = cluster.gather([cluster.submit(work.describe_part, part) for part in parts])
+        masks, dims, names, labels = zip(*facts, strict=True)
+        widths = {mask.shape[1] for mask in masks}
+        landmarks = {part_labels for part_labels in labels if part_labels is not None}
+        if len(widths) > 1 or len(set(dims)) > 1 or len(landmarks) > 1:
             raise ShapeError(
                 "All parts must have the same landmarks in the same order; got "
                 f"{sorted(widths)} landmarks in {sorted(set(dims))} dimensions"
-                + (" and different labels." if len(known) > 1 else ".")
+                + (" and different labels." if len(landmarks) > 1 else ".")
             )
-        visible = np.concatenate(seen)
+        visible = np.concatenate(masks)
         n, m = visible.shape
-        given = tuple(name for own in names for name in own or ())
+        all_names = tuple(name for part_names in names for name in part_names or ())
         return cls(
             cluster,
-            [cluster.submit(work.points_of, part) for part in parts],
-            [len(own) for own in seen],
-            given if len(given) == n and len(set(given)) == n else number_labels("shape_", n),
-            tuple(known.pop() if known else number_labels("", m)),
+            [cluster.submit(work.get_points, part) for part in parts],
+            [len(mask) for mask in masks],
+            all_names if len(set(all_names)) == len(all_names) == n else number_labels("shape_", n),
+            tuple(landmarks.pop() if landmarks else number_labels("", m)),
             visible,
             dims[0],
         )
 
     @cached_property
-    def shared(self) -> Index:
-        """The landmarks that at least two shapes see."""
+    def common(self) -> Index:
+        """The numbers of the landmarks that at least two shapes have."""
         return np.flatnonzero(self.visible.sum(axis=0) >= 2)
 
     def require_alignable(self) -> None:
-        """A ShapeError if these shapes cannot be aligned."""
+        """Raise a ShapeError if these shapes cannot be aligned."""
         if len(self.names) < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
-        require_linkage_by_pattern(self.visible[:, self.shared], self.names, self.n_dims)
+        require_linkage_by_pattern(self.visible[:, self.common], self.names, self.n_dims)
 
     def drop_lone_landmarks(self, landmarks_per_block: int) -> ClusterSet:
-        """The shapes on the landmarks that at least two of them see, in blocks of these."""
-        parts, kept = self.parts, self.shared
-        if len(kept) < len(self.landmarks):
-            parts = [self.cluster.submit(work.kept_landmarks, part, kept) for part in parts]
+        """Restrict the shapes to the landmarks that two of them have, in blocks of these."""
+        parts, common = self.parts, self.common
+        if len(common) < len(self.landmarks):
+            parts = [self.cluster.submit(work.take_landmarks, part, common) for part in parts]
         return replace(
             self,
             parts=parts,
-            landmarks=tuple(self.landmarks[j] for j in kept),
-            visible=self.visible[:, kept],
-            rows=split_range(len(kept), landmarks_per_block),
+            landmarks=tuple(self.landmarks[j] for j in common),
+            visible=self.visible[:, common],
+            rows=split_range(len(common), landmarks_per_block),
         )
 
-    def shape(self, number: int) -> Array:
-        """(m, d): one shape, brought to the driver."""
+    def fetch_shape(self, number: int) -> Array:
+        """Bring the points (m, d) of one shape to the driver."""
         stops = np.cumsum(self.sizes)
-        part = int(np.searchsorted(stops, number, side="right"))
-        place = number - int(stops[part] - self.sizes[part])
-        task = self.cluster.submit(work.one_shape, self.parts[part], place)
-        return np.asarray(self.cluster.results([task])[0])
+        part_number = int(np.searchsorted(stops, number, side="right"))
+        place = number - int(stops[part_number] - self.sizes[part_number])
+        task = self.cluster.submit(work.take_shape, self.parts[part_number], place)
+        return np.asarray(self.cluster.gather([task])[0])
 
     @cached_property
     def rank(self) -> int:
         """The dimension d, or less where all shapes are flat; an error where one is a line."""
-        count, line, place, rank = zip(*self._each(work.extents_of), strict=True)
-        whole = np.concatenate(count), np.concatenate(line), np.concatenate(place)
-        refuse_degenerate_extents(*whole, self.names, self.n_dims)
+        count, line, place, rank = zip(*self._each(work.measure_extents), strict=True)
+        extents = np.concatenate(count), np.concatenate(line), np.concatenate(place)
+        refuse_degenerate_extents(*extents, self.names, self.n_dims)
         return max(rank)
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
         sent = self.cluster.send(axes)
-        found: list[Moments] = self.cluster.steadily(lambda: self._each(work.moments_of, sent))
-        return join_stacks(found)
+        moments: list[Moments] = self.cluster.retry(
+            lambda: self._each(work.compute_part_moments, sent)
+        )
+        return join_stacks(moments)
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
 
         def by_landmarks() -> ClusterParts:
-            made = [self.cluster.submit(work.landmark_block, r, *self.parts) for r in self.rows]
+            made = [self.cluster.submit(work.join_landmarks, r, *self.parts) for r in self.rows]
             return ClusterParts(self.cluster, made)
 
         def by_shapes() -> ClusterParts:
             return ClusterParts(self.cluster, self.parts)
 
-        return prior_of_parts(by_landmarks, by_shapes, self.names)
+        return estimate_prior(by_landmarks, by_shapes, self.names)
 
     def _each(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         return ClusterParts(self.cluster, self.parts).results(function, *shared)
@@ -128,10 +131,10 @@ class ClusterParts:
     parts: Sequence[Any]
 
     def map(self, function: Callable[..., Any], *shared: Any) -> ClusterParts:
-        """A function of each part, as parts again."""
+        """Apply a function to each part, and leave the results on the workers."""
         made = [self.cluster.submit(function, part, *shared) for part in self.parts]
         return ClusterParts(self.cluster, made)
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """What a function makes of each part."""
-        return self.cluster.results(self.map(function, *shared).parts)
+        """Apply a function to each part, and return the results."""
+        return self.cluster.gather(self.map(function, *shared).parts)

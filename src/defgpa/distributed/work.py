@@ -40,62 +40,62 @@ class Block:
         return self.batch.columns() if self.stored is None else self.stored
 
 
-def points_of(part: Any) -> Array:
-    """(b, m, d), from an array or from shapes."""
+def get_points(part: Any) -> Array:
+    """Return the points (b, m, d) of an array or of shapes."""
     return np.asarray(getattr(part, "points", part), dtype=np.float64)
 
 
-def facts_of(part: Any) -> tuple[Mask, int, tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Who sees what (b, m), the dimension, and the names of shapes and landmarks if it has any."""
-    points = points_of(part)
+def describe_part(part: Any) -> tuple[Mask, int, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Return which landmarks are visible (b, m), the dimension, and the names if there are any."""
+    points = get_points(part)
     names, landmarks = getattr(part, "names", None), getattr(part, "landmarks", None)
     return ~np.isnan(points[..., 0]), int(points.shape[2]), names, landmarks
 
 
-def kept_landmarks(points: Array, landmarks: Index) -> Array:
-    """(b, m', d): the points of these landmarks."""
+def take_landmarks(points: Array, landmarks: Index) -> Array:
+    """Return the points (b, m', d) of these landmarks."""
     return np.ascontiguousarray(points[:, landmarks])
 
 
 def measure_part(points: Array) -> Geometry:
-    """Where the shapes of a part lie."""
+    """Measure the shapes of a part, planar ones in their planes."""
     return measure_geometry(points, ~np.isnan(points[..., 0])).project_to_planes()
 
 
-def extents_of(points: Array) -> tuple[Array, Mask, Mask, int]:
-    """(b,) visible landmarks, (b,) whether they are on a line, or in one place; the rank."""
+def measure_extents(points: Array) -> tuple[Array, Mask, Mask, int]:
+    """Return (b,) visible landmarks, (b,) whether they are collinear, coincident; the rank."""
     geometry = measure_part(points)
     return geometry.count, geometry.is_collinear, geometry.is_coincident, geometry.rank
 
 
-def landmark_block(landmarks: slice, *parts: Array) -> Array:
-    """(n, p, d): some landmarks of all shapes."""
+def join_landmarks(landmarks: slice, *parts: Array) -> Array:
+    """Return some landmarks (n, p, d) of the shapes of all parts."""
     return np.concatenate([part[:, landmarks] for part in parts])
 
 
-def one_shape(points: Array, number: int) -> Array:
-    """(m, d): one shape of a part."""
+def take_shape(points: Array, number: int) -> Array:
+    """Return the points (m, d) of one shape of a part."""
     return points[number]
 
 
-def batches_of(points: Array, model: WarpModel) -> list[Batch]:
-    """The shapes of a part with their bases."""
+def make_part_batches(points: Array, model: WarpModel) -> list[Batch]:
+    """Put the shapes of a part into batches, with their bases."""
     return make_batches(measure_part(points), model)
 
 
-def block_of(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
-    """The columns of some landmarks."""
+def make_blocks(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
+    """Make the columns of some landmarks."""
     cut = [batch.restrict_to_landmarks(landmarks) for batch in batches]
     return [Block(batch, batch.columns() if stored else None) for batch in cut]
 
 
-def gram_of(blocks: list[Block]) -> list[Array]:
-    """(b, r, r) per batch: columnsᵀ columns."""
-    return [np.stack([own.T @ own for own in block.columns]) for block in blocks]
+def compute_grams(blocks: list[Block]) -> list[Array]:
+    """Compute columnsᵀ columns (b, r, r) per batch."""
+    return [np.stack([x.T @ x for x in block.columns]) for block in blocks]
 
 
-def triangle_of(blocks: list[Block]) -> list[Array]:
-    """(b, l, l) per batch: the triangle of the QR decomposition of the features."""
+def compute_triangles(blocks: list[Block]) -> list[Array]:
+    """Compute the triangle (b, l, l) of the QR decomposition of the features, per batch."""
     triangles = []
     for block in blocks:
         mixing = block.batch.mixing
@@ -104,87 +104,87 @@ def triangle_of(blocks: list[Block]) -> list[Array]:
     return triangles
 
 
-def ridges_of(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
-    """The regressions, from the Gram matrices of all blocks."""
+def fit_ridges(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
+    """Fit the regressions from the Gram matrices of all blocks."""
     return [
-        ridge_from_gram(sum_of(*own), batch.mixing, batch.bases.penalty(), batch.rounding)[0]
-        for batch, own in zip(batches, zip(*grams, strict=True), strict=True)
+        ridge_from_gram(add_arrays(*terms), batch.mixing, batch.bases.penalty(), batch.rounding)[0]
+        for batch, terms in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 
 
-def sure_ridges_of(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]:
-    """The regressions from the triangles of all blocks, where Gram matrices lose digits."""
+def fit_ridges_accurately(batches: list[Batch], *triangles: list[Array]) -> list[Ridge]:
+    """Fit the regressions from the triangles of all blocks, where Gram matrices lose digits."""
     return [
         ridge_from_features(
-            append_penalty_rows(np.concatenate(own, axis=-2), batch.bases.penalty()),
+            append_penalty_rows(np.concatenate(rows, axis=-2), batch.bases.penalty()),
             batch.total_weights,
             batch.rounding,
         )
-        for batch, own in zip(batches, zip(*triangles, strict=True), strict=True)
+        for batch, rows in zip(batches, zip(*triangles, strict=True), strict=True)
     ]
 
 
-def quality_of(ridges: list[Ridge]) -> tuple[Array, Index]:
-    """(b,) conditions and (b,) free directions."""
+def get_quality(ridges: list[Ridge]) -> tuple[Array, Index]:
+    """Return the conditions (b,) and the rank deficiencies (b,)."""
     return (
         np.concatenate([ridge.condition for ridge in ridges]),
-        np.concatenate([ridge.dropped for ridge in ridges]),
+        np.concatenate([ridge.rank_deficiency for ridge in ridges]),
     )
 
 
-def combine_of(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
-    """(b, r, l) per batch: mixing @ Y."""
+def mix_ridges(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
+    """Compute mixing @ Y (b, r, l) per batch."""
     return [batch.mix(ridge) for batch, ridge in zip(batches, ridges, strict=True)]
 
 
 def project(blocks: list[Block], rows: Array) -> list[Array]:
-    """(b, r, k) per batch: columnsᵀ X over the landmarks of a block."""
+    """Compute columnsᵀ X (b, r, k) over the landmarks of a block, per batch."""
     return [(rows.T @ block.columns).mT for block in blocks]
 
 
-def coefficients(combine: list[Array], *projections: list[Array]) -> list[Array]:
-    """(b, r, k) per batch: combine combineᵀ Σ columnsᵀ X, the coefficients of the columns."""
+def combine_projections(combine: list[Array], *projections: list[Array]) -> list[Array]:
+    """Compute the coefficients (b, r, k) of the columns, combine combineᵀ Σ columnsᵀ X."""
     return [
-        own @ (own.mT @ sum(parts[1:], parts[0]))
-        for own, parts in zip(combine, zip(*projections, strict=True), strict=True)
+        mixed @ (mixed.mT @ sum(terms[1:], terms[0]))
+        for mixed, terms in zip(combine, zip(*projections, strict=True), strict=True)
     ]
 
 
-def expand(blocks: list[Block], mixed: list[Array]) -> Array:
-    """(p, k): Σ columns @ coefficients over the shapes of a part."""
-    own = zip(blocks, mixed, strict=True)
-    return sum_of(*[(block.columns @ weights).sum(axis=0) for block, weights in own])
+def expand(blocks: list[Block], coefficients: list[Array]) -> Array:
+    """Compute Σ columns @ coefficients (p, k) over the shapes of a part."""
+    pairs = zip(blocks, coefficients, strict=True)
+    return add_arrays(*[(block.columns @ values).sum(axis=0) for block, values in pairs])
 
 
-def sum_of(*terms: Array) -> Array:
-    """The sum of arrays."""
+def add_arrays(*terms: Array) -> Array:
+    """Add arrays."""
     return reduce(np.add, terms)
 
 
-def moments_of(points: Array, axes: Array) -> Moments:
-    """What the shapes of a part say about axes (m, k)."""
+def compute_part_moments(points: Array, axes: Array) -> Moments:
+    """Compute the moments of the shapes of a part with axes (m, k)."""
     geometry = measure_part(points)
-    found = compute_moments(axes, geometry.centred, geometry.visible)
-    whole = np.broadcast_to(found.axes, (len(points), *found.axes.shape[-2:]))
-    return Moments(whole, found.cross, found.square)
+    moments = compute_moments(axes, geometry.centred, geometry.visible)
+    each = np.broadcast_to(moments.axes, (len(points), *moments.axes.shape[-2:]))
+    return Moments(each, moments.cross, moments.square)
 
 
-def warps_of(batches: list[Batch], mixed: list[Array]) -> list[Warp]:
-    """The warps of a part, in the columns of their bases: small enough to send."""
+def make_part_warps(batches: list[Batch], coefficients: list[Array]) -> list[Warp]:
+    """Make the warps of a part, in the columns of their bases: small enough to send."""
     warps = []
-    for batch, weights in zip(batches, mixed, strict=True):
+    for batch, values in zip(batches, coefficients, strict=True):
         bases = batch.bases.unmix()
-        warps += [Warp(bases[number], own) for number, own in enumerate(weights)]
+        warps += [Warp(bases[number], weights) for number, weights in enumerate(values)]
     return warps
 
 
-def aligned_of(points: Array, warps: Sequence[Warp]) -> Array:
-    """(b, m, d): the shapes of a part through their warps."""
-    return np.stack([warp(own) for warp, own in zip(warps, points, strict=True)])
+def apply_part_warps(points: Array, warps: Sequence[Warp]) -> Array:
+    """Return the shapes (b, m, d) of a part through their warps."""
+    return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
 
 
-def squared_error(points: Array, warps: Sequence[Warp], reference: Array) -> tuple[float, int]:
-    """Σ‖warp(D) − S‖² over what a part sees, and how many landmarks that are."""
-    errors = aligned_of(points, warps) - reference
-    seen = ~np.isnan(errors[..., 0])
-    return float((errors[seen] ** 2).sum()), int(seen.sum())
+def sum_square_errors(points: Array, warps: Sequence[Warp], reference: Array) -> tuple[float, int]:
+    """Return Σ‖warp(D) − S‖² over the visible landmarks of a part, and their number."""
+    errors = apply_part_warps(points, warps) - reference
+    visible = ~np.isnan(errors[..., 0])
+    return float((errors[visible] ** 2).sum()), int(visible.sum())

@@ -43,7 +43,7 @@ class StreamedFactor(Factor):
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
             return np.stack(
-                [_product(block[rows].T, own) for own in self.batch.weighted_columns(rows)]
+                [_product(block[rows].T, columns) for columns in self.batch.weigh_columns(rows)]
             )
 
         total = sum_arrays(map_blocks(sums, _landmark_blocks(self.batch)))
@@ -53,19 +53,19 @@ class StreamedFactor(Factor):
         """Add the rows of these landmarks of Σ U C = Σ columns (combine C) onto an image."""
         # the few columns first: BLAS is faster from this side here too
         mixed = (self.combine @ coefficients).mT
-        images = mixed @ self.batch.weighted_columns(landmarks).mT
+        images = mixed @ self.batch.weigh_columns(landmarks).mT
         onto += (images[0] if len(images) == 1 else images.sum(axis=0)).T
 
     def stack_rows(self) -> Array:
         """Compute Uᵀ of all shapes below each other, block by block."""
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
-        for part in _landmark_blocks(self.batch):
-            rows[:, :, part] = (self.batch.weighted_columns(part) @ self.combine).mT
+        for landmarks in _landmark_blocks(self.batch):
+            rows[:, :, landmarks] = (self.batch.weigh_columns(landmarks) @ self.combine).mT
         return rows.reshape(b * l, -1)
 
 
-def make_column_factor(batch: Batch) -> StoredFactor:
+def store_column_factor(batch: Batch) -> StoredFactor:
     """Compute Uᵀ of large shapes from columnsᵀ columns, in the place of the columns."""
     batch = batch.deflate()
     columns = _make_columns(batch)
@@ -95,14 +95,15 @@ def _combine_rows(rows: Array, combine: Array, parts: list[slice]) -> Array:
     size = combine.shape[-1]
     if combine.shape[-2] > size or np.tril(combine, -1).any():
         return combine.mT @ rows
-    for own, upper in zip(rows, combine, strict=True):
+    for columns, upper in zip(rows, combine, strict=True):
         for landmarks in parts:
             for new in reversed(split_range(size, -(-size // 8))):  # those before are still needed
-                own[new, landmarks] = upper[: new.stop, new].T @ own[: new.stop, landmarks]
+                before = columns[: new.stop, landmarks]
+                columns[new, landmarks] = upper[: new.stop, new].T @ before
     return rows
 
 
-def make_streamed_factor(batch: Batch) -> StreamedFactor:
+def stream_factor(batch: Batch) -> StreamedFactor:
     """Compute U of shapes too large to store, from a block of landmarks at a time."""
     gram = _sum_grams(batch.columns, _landmark_blocks(batch))
     return StreamedFactor(batch, *fit_ridge(batch, gram, batch.columns))
@@ -150,9 +151,9 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
     penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
     mixing, rounding = batch.mixing, batch.rounding[chosen]
 
-    def features_of(part: slice) -> Array:
-        own = columns_of(part)[chosen]
-        return own if mixing is None else own @ mixing[chosen]
+    def features_of(landmarks: slice) -> Array:
+        columns = columns_of(landmarks)[chosen]
+        return columns if mixing is None else columns @ mixing[chosen]
 
     first = ridge[chosen]
     if mixing is not None:
@@ -170,18 +171,18 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
     return ridge.replace(chosen, first)
 
 
-def _sum_grams(rows_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+def _sum_grams(rows_of: Callable[[slice], Array], blocks: list[slice]) -> Array:
     """Sum rowsᵀ rows (b, k, k) over blocks of landmarks."""
-    return sum_arrays([np.stack([own.T @ own for own in rows_of(part)]) for part in parts])
+    return sum_arrays([np.stack([x.T @ x for x in rows_of(block)]) for block in blocks])
 
 
-def _reduce_to_triangles(features_of: Callable[[slice], Array], parts: list[slice]) -> Array:
+def _reduce_to_triangles(features_of: Callable[[slice], Array], blocks: list[slice]) -> Array:
     """Compute R (b, l, l) of the QR of the features, block after block, so that it stays small."""
-    triangles = features_of(parts[0])
-    for part in parts[1:]:
-        own = np.asarray(np.linalg.qr(triangles, mode="r"))
-        triangles = np.concatenate([own, features_of(part)], axis=-2)
-    return np.asarray(np.linalg.qr(triangles, mode="r"))
+    rows = features_of(blocks[0])
+    for block in blocks[1:]:
+        triangles = np.asarray(np.linalg.qr(rows, mode="r"))
+        rows = np.concatenate([triangles, features_of(block)], axis=-2)
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def ridge_from_gram(
@@ -220,5 +221,5 @@ def correct_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     return Ridge(
         first.inverse @ second.inverse,
         np.where(unsound, np.inf, first.condition),
-        second.dropped,
+        second.rank_deficiency,
     )

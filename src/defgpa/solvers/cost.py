@@ -17,19 +17,19 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, sum_arrays, symmetrise
 from defgpa.geometry import Geometry
-from defgpa.solvers.columns import make_column_factor, make_streamed_factor
+from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.elimination import (
     Batch,
     Factor,
     StoredFactor,
     make_batches,
-    make_stored_factor,
+    store_factor,
 )
 from defgpa.solvers.preconditioner import LowRankInverse, make_preconditioner
 from defgpa.solvers.sparse_columns import (
-    count_stored_bytes,
-    make_sparse_factor,
-    make_streamed_sparse_factor,
+    count_storage_bytes,
+    store_sparse_factor,
+    stream_sparse_factor,
 )
 from defgpa.threads import map_blocks, split_range
 from defgpa.tuning import DEFAULT, Tuning
@@ -90,9 +90,9 @@ class ResidualCost:
         """Compute U C (m, k) for coefficients C (nl, k) of the features of all shapes."""
         sizes = [factor.ridge.inverse.shape for factor in self.factors]
         ends = np.cumsum([b * l for b, _, l in sizes])
-        parts = np.split(coefficients, ends[:-1])
+        by_factor = np.split(coefficients, ends[:-1])
         return self.expand(
-            [part.reshape(b, l, -1) for part, (b, _, l) in zip(parts, sizes, strict=True)]
+            [values.reshape(b, l, -1) for values, (b, _, l) in zip(by_factor, sizes, strict=True)]
         )
 
     @cached_property
@@ -142,9 +142,9 @@ class ResidualCost:
         return np.concatenate([factor.ridge.condition for factor in self.factors])
 
     @cached_property
-    def dropped(self) -> Index:
+    def rank_deficiency(self) -> Index:
         """(n,): directions of each warp that nothing determines."""
-        return np.concatenate([factor.ridge.dropped for factor in self.factors])
+        return np.concatenate([factor.ridge.rank_deficiency for factor in self.factors])
 
     def preconditioner(self) -> LowRankInverse:
         """Return a cheap approximation of P⁻¹."""
@@ -230,8 +230,8 @@ def _choose_storage(
     features = first.bases.penalty().shape[-1]
     fits = 8 * n * m * features <= budget
     if fits and (m <= tuning.dense_landmarks or features <= tuning.few_features):
-        return make_stored_factor
+        return store_factor
     if isinstance(first.bases, SparseBasis):
-        stored = n * count_stored_bytes(first) <= budget
-        return make_sparse_factor if stored else make_streamed_sparse_factor
-    return make_column_factor if fits else make_streamed_factor
+        stored = n * count_storage_bytes(first) <= budget
+        return store_sparse_factor if stored else stream_sparse_factor
+    return store_column_factor if fits else stream_factor

@@ -15,7 +15,7 @@ estimate is reached through shapes completed before. Of many shapes the n² pair
 replaced by 2n: all shapes are averaged once in the frame of one of them, and that average is
 carried to the others.
 
-The shapes come in parts (b, p, d), with NaN for what is not known: blocks of landmarks of all
+The shapes come in parts (b, p, d), with NaN for what is not visible: blocks of landmarks of all
 shapes, over which the moments of pairs add up, or groups of whole shapes. The parts may be here or
 on a cluster.
 """
@@ -39,36 +39,36 @@ _PAIRED = 128  # shapes: 16,384 pairs
 def covariance_prior(
     geometry: Geometry, names: Sequence[str], paired: int = _PAIRED, at_a_time: int = 512
 ) -> Array:
-    """(d,): Λ, the eigenvalues of the reference covariance, largest first.
+    """Estimate Λ (d,), the eigenvalues of the reference covariance, largest first.
 
     Up to ``paired`` shapes complete each other in pairs; more of them, ``at_a_time`` so that what
     they become stays in the cache, through one.
     """
     if geometry.is_complete:
-        return common_eigenvalues(geometry.extents)
+        return compute_common_eigenvalues(geometry.extents)
     points = np.where(geometry.visible[..., None], geometry.points, np.nan)
-    parts = split_range(len(points), at_a_time)
-    return prior_of_parts(
+    groups = split_range(len(points), at_a_time)
+    return estimate_prior(
         lambda: LocalParts([points]),
-        lambda: LocalParts([points[part] for part in parts]),
+        lambda: LocalParts([points[group] for group in groups]),
         names,
         paired,
     )
 
 
-def prior_of_parts(
+def estimate_prior(
     landmark_blocks: Callable[[], Parts],
     groups: Callable[[], Parts],
     names: Sequence[str],
     paired: int = _PAIRED,
 ) -> Array:
-    """(d,): Λ of shapes that come in blocks of landmarks, or in groups of whole shapes."""
+    """Estimate Λ (d,) of shapes that come in blocks of landmarks, or in groups of shapes."""
     if len(names) <= paired:
-        parts = completed_by_pairs(landmark_blocks())
-        extents = _extents(sum(parts.results(_scatter, _centroids(parts))))
+        parts = complete_by_pairs(landmark_blocks())
+        extents = _compute_extents(sum(parts.results(_compute_scatter, _compute_centroids(parts))))
     else:
-        parts = completed_through_one(groups())
-        extents = _extents(np.concatenate(parts.results(_scatter)))
+        parts = complete_through_one(groups())
+        extents = _compute_extents(np.concatenate(parts.results(_compute_scatter)))
     stuck = np.flatnonzero(np.isnan(extents).any(axis=1))
     if len(stuck):
         raise DegenerateShapeError(
@@ -77,11 +77,11 @@ def prior_of_parts(
             "Drop it, or state the proportions of the reference yourself: DefGPA(warp, "
             "proportions=[...])."
         )
-    return common_eigenvalues(extents)
+    return compute_common_eigenvalues(extents)
 
 
-def common_eigenvalues(extents: Array) -> Array:
-    """Λ from the singular values (…, n, d) of the shapes, largest first; for stacks of sets too."""
+def compute_common_eigenvalues(extents: Array) -> Array:
+    """Compute Λ from the singular values (…, n, d) of the shapes, largest first."""
     lengths = np.linalg.norm(extents, axis=-1)
     directions = extents / lengths[..., None]
     _, vectors = np.linalg.eigh(directions.mT @ directions)
@@ -93,11 +93,11 @@ class Parts(Protocol):
     """Parts of shapes that can be mapped over, here or elsewhere."""
 
     def map(self, function: Callable[..., Array], *shared: Any) -> Self:
-        """A function of each part, as parts again."""
+        """Apply a function to each part, and return the parts it makes."""
         ...
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """What a function makes of each part."""
+        """Apply a function to each part, and return the results."""
         ...
 
 
@@ -108,11 +108,11 @@ class LocalParts:
     parts: Sequence[Array]
 
     def map(self, function: Callable[..., Array], *shared: Any) -> LocalParts:
-        """A function of each part, as parts again."""
+        """Apply a function to each part, and return the parts it makes."""
         return LocalParts(self.results(function, *shared))
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """What a function makes of each part."""
+        """Apply a function to each part, and return the results."""
         return map_blocks(lambda part: function(part, *shared), self.parts)
 
 
@@ -134,43 +134,43 @@ class Similarities(NamedTuple):
     trusted: Mask  # (i, k)
 
 
-def completed_by_pairs(blocks: Parts) -> Parts:
-    """Blocks of landmarks of all shapes with every hidden one estimated; NaN where none can be."""
+def complete_by_pairs(blocks: Parts) -> Parts:
+    """Estimate every missing landmark from all other shapes; NaN where none can be."""
 
-    def filled(parts: Parts) -> Parts:
-        centre = _centroids(parts)
-        found = zip(*parts.results(_own_pair_moments, centre), strict=True)
-        maps = similarities(PairMoments(*(np.sum(own, axis=0) for own in found)))
-        return parts.map(_filled_by_pairs, centre, maps)
+    def fill(parts: Parts) -> Parts:
+        centre = _compute_centroids(parts)
+        moments = zip(*parts.results(_compute_moments_among, centre), strict=True)
+        maps = fit_pair_similarities(PairMoments(*(np.sum(terms, axis=0) for terms in moments)))
+        return parts.map(_fill_by_pairs, centre, maps)
 
-    return _while_it_helps(filled, blocks)
+    return _repeat_while_it_helps(fill, blocks)
 
 
-def completed_through_one(groups: Parts) -> Parts:
-    """Groups of shapes with every hidden landmark taken from their average.
+def complete_through_one(groups: Parts) -> Parts:
+    """Estimate every missing landmark from the average of the shapes.
 
     That is made in the frame of the most complete of them; NaN where nothing can be estimated.
     """
 
-    def filled(parts: Parts) -> Parts:
-        seed = max(parts.results(_most_complete), key=lambda one: one[0])[1]
-        totals, counts = zip(*parts.results(_share_of_average, seed), strict=True)
-        return parts.map(_filled_from, _mean(np.sum(totals, axis=0), np.sum(counts, axis=0)))
+    def fill(parts: Parts) -> Parts:
+        seed = max(parts.results(_find_most_complete), key=lambda pair: pair[0])[1]
+        totals, counts = zip(*parts.results(_sum_landmarks, seed), strict=True)
+        return parts.map(_fill_from, _divide_sums(np.sum(totals, axis=0), np.sum(counts, axis=0)))
 
-    return _while_it_helps(filled, groups)
+    return _repeat_while_it_helps(fill, groups)
 
 
-def _while_it_helps(filled: Callable[[Parts], Parts], parts: Parts) -> Parts:
-    """The parts, filled again as long as landmarks are left and some are found."""
-    before, holes = np.inf, sum(parts.results(_n_holes))
+def _repeat_while_it_helps(fill: Callable[[Parts], Parts], parts: Parts) -> Parts:
+    """Fill missing landmarks again, as long as some are left and some are estimated."""
+    before, holes = np.inf, sum(parts.results(_count_missing))
     while 0 < holes < before:
-        parts = filled(parts)
-        before, holes = holes, sum(parts.results(_n_holes))
+        parts = fill(parts)
+        before, holes = holes, sum(parts.results(_count_missing))
     return parts
 
 
-def _extents(scatter: Array) -> Array:
-    """(n, d): singular values of shapes, from their scatter matrices; NaN where one has holes."""
+def _compute_extents(scatter: Array) -> Array:
+    """Compute the singular values (n, d) of shapes from their scatter matrices; NaN for NaN."""
     lost = np.asarray(np.isnan(scatter).any(axis=(1, 2)))
     values = np.linalg.eigvalsh(np.where(lost[:, None, None], 0.0, scatter))[:, ::-1]
     values[values <= 1e-14 * values[:, :1]] = 0.0  # a scatter matrix knows no more digits
@@ -178,75 +178,79 @@ def _extents(scatter: Array) -> Array:
     return np.sqrt(values)
 
 
-def _n_holes(part: Array) -> int:
-    """How many landmarks of a part are not known."""
+def _count_missing(part: Array) -> int:
+    """Count the landmarks of a part that are missing."""
     return int(np.isnan(part[..., 0]).sum())
 
 
-def _centroids(blocks: Parts) -> Array:
-    """(n, d): of what is known of each shape."""
-    totals, counts = zip(*blocks.results(_sums), strict=True)
+def _compute_centroids(blocks: Parts) -> Array:
+    """Compute the centroids (n, d) of the visible landmarks of each shape."""
+    totals, counts = zip(*blocks.results(_sum_points), strict=True)
     return np.asarray(sum(totals) / np.maximum(sum(counts), 1)[:, None])
 
 
-def _sums(block: Array) -> tuple[Array, Index]:
+def _sum_points(block: Array) -> tuple[Array, Index]:
     return np.nansum(block, axis=1), (~np.isnan(block[..., 0])).sum(axis=1)
 
 
-def _about(points: Array, centre: Array) -> tuple[Array, Mask]:
-    """The points about a centre, zero where not known, and where they are."""
-    known = ~np.isnan(points[..., 0])
-    return np.where(known[..., None], points - centre[:, None, :], 0.0), known
+def _center_about(points: Array, centre: Array) -> tuple[Array, Mask]:
+    """Return points (n, m, d) about a centre, zero where missing, and which are visible (n, m)."""
+    visible = ~np.isnan(points[..., 0])
+    return np.where(visible[..., None], points - centre[:, None, :], 0.0), visible
 
 
-def _own_pair_moments(block: Array, centre: Array) -> PairMoments:
-    shapes, known = _about(block, centre)
-    return pair_moments(shapes, known, shapes, known)
+def _compute_moments_among(block: Array, centre: Array) -> PairMoments:
+    shapes, visible = _center_about(block, centre)
+    return compute_pair_moments(shapes, visible, shapes, visible)
 
 
-def _filled_by_pairs(block: Array, centre: Array, maps: Similarities) -> Array:
-    shapes, known = _about(block, centre)
-    guess = _mean(*sums(maps, shapes, known)) + centre[:, None, :]
-    return np.where(known[..., None], block, guess)
+def _fill_by_pairs(block: Array, centre: Array, maps: Similarities) -> Array:
+    shapes, visible = _center_about(block, centre)
+    guess = _divide_sums(*sum_trusted(maps, shapes, visible)) + centre[:, None, :]
+    return np.where(visible[..., None], block, guess)
 
 
-def _scatter(part: Array, centre: Array | None = None) -> Array:
-    """(b, d, d): about a centre, or about the mean of whole shapes."""
+def _compute_scatter(part: Array, centre: Array | None = None) -> Array:
+    """Compute the scatter (b, d, d) about a centre, or about the mean of complete shapes."""
     centred = part - (part.mean(axis=1) if centre is None else centre)[:, None, :]
     return centred.mT @ centred
 
 
-def _most_complete(group: Array) -> tuple[int, Array]:
-    """How many landmarks the most complete shape of a group has, and the shape."""
-    seen = (~np.isnan(group[..., 0])).sum(axis=1)
-    return int(seen.max()), group[int(seen.argmax())]
+def _find_most_complete(group: Array) -> tuple[int, Array]:
+    """Return the most complete shape (m, d) of a group, after the number of its landmarks."""
+    counts = (~np.isnan(group[..., 0])).sum(axis=1)
+    return int(counts.max()), group[int(counts.argmax())]
 
 
-def _share_of_average(group: Array, seed: Array) -> tuple[Array, Array]:
-    """(d, m) sum and (m,) count of where the shapes of a group put each landmark of the seed."""
-    shapes, known = _about(group, np.nanmean(group, axis=1))
-    target, seen = _about(seed[None], np.nanmean(seed, axis=0)[None])
-    (total,), (count,) = sums(
-        similarities(pair_moments(target, seen, shapes, known)), shapes, known
+def _sum_landmarks(group: Array, seed: Array) -> tuple[Array, Array]:
+    """Return the sum (d, m) and number (m,) of each landmark in the shapes, moved onto the seed."""
+    shapes, visible = _center_about(group, np.nanmean(group, axis=1))
+    target, target_visible = _center_about(seed[None], np.nanmean(seed, axis=0)[None])
+    (total,), (count,) = sum_trusted(
+        fit_pair_similarities(compute_pair_moments(target, target_visible, shapes, visible)),
+        shapes,
+        visible,
     )
     return total, count
 
 
-def _filled_from(group: Array, template: Array) -> Array:
-    """The holes of a group filled from a template (m, d), brought to each of its shapes."""
+def _fill_from(group: Array, template: Array) -> Array:
+    """Fill missing landmarks of a group from a template (m, d), moved onto each of its shapes."""
     centre = np.nanmean(group, axis=1)
-    shapes, known = _about(group, centre)
-    source, reached = _about(template[None], np.zeros((1, template.shape[1])))
-    back = similarities(pair_moments(shapes, known, source, reached))
-    guess = _mean(*sums(back, source, reached)) + centre[:, None, :]
-    return np.where(known[..., None], group, guess)
+    shapes, visible = _center_about(group, centre)
+    source, reached = _center_about(template[None], np.zeros((1, template.shape[1])))
+    back = fit_pair_similarities(compute_pair_moments(shapes, visible, source, reached))
+    guess = _divide_sums(*sum_trusted(back, source, reached)) + centre[:, None, :]
+    return np.where(visible[..., None], group, guess)
 
 
-def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> PairMoments:
-    """Moments of every source (k, m, d) and target (i, m, d), centred, hidden points zero."""
+def compute_pair_moments(
+    targets: Array, target_visible: Mask, sources: Array, visible: Mask
+) -> PairMoments:
+    """Compute the moments of every source (k, m, d) and target (i, m, d), missing points zero."""
     (i, _, d), k = targets.shape, len(sources)
-    v, w = seen.astype(np.float64), known.astype(np.float64)
-    x, y = _rows(sources), _rows(targets)
+    v, w = target_visible.astype(np.float64), visible.astype(np.float64)
+    x, y = _stack_coordinates(sources), _stack_coordinates(targets)
     return PairMoments(
         v @ w.T,
         (v @ x.T).reshape(i, k, d),
@@ -256,13 +260,13 @@ def pair_moments(targets: Array, seen: Mask, sources: Array, known: Mask) -> Pai
     )
 
 
-def _rows(shapes: Array) -> Array:
-    """(n · d, m): one coordinate of one shape a row, so that sums over landmarks are products."""
+def _stack_coordinates(shapes: Array) -> Array:
+    """Stack the coordinates of shapes (n · d, m), so that sums over landmarks are products."""
     return np.ascontiguousarray(shapes.mT).reshape(-1, shapes.shape[1])
 
 
-def similarities(moments: PairMoments) -> Similarities:
-    """The similarity of every source onto every target, and whether it can be trusted."""
+def fit_pair_similarities(moments: PairMoments) -> Similarities:
+    """Fit the similarity of every source onto every target; say whether it can be trusted."""
     d = moments.source_sum.shape[-1]
     common = np.maximum(moments.common, 1.0)
     source_mean = moments.source_sum / common[..., None]
@@ -278,19 +282,19 @@ def similarities(moments: PairMoments) -> Similarities:
     return Similarities(linear, offset, trusted)
 
 
-def sums(pairs: Similarities, sources: Array, known: Mask) -> tuple[Array, Array]:
-    """(i, d, m) sum over the trusted sources that see a landmark, and (i, m) how many do."""
+def sum_trusted(pairs: Similarities, sources: Array, visible: Mask) -> tuple[Array, Array]:
+    """Sum each landmark over the trusted sources that have it, (i, d, m), and count them (i, m)."""
     trust = pairs.trusted.astype(np.float64)
     linear, offset = pairs.linear * trust[..., None, None], pairs.offset * trust[..., None]
     (i, k), d = trust.shape, sources.shape[-1]
-    w = known.astype(np.float64)
+    w = visible.astype(np.float64)
     count = trust @ w  # (i, m)
-    total = linear.transpose(0, 3, 1, 2).reshape(i * d, k * d) @ _rows(sources)
+    total = linear.transpose(0, 3, 1, 2).reshape(i * d, k * d) @ _stack_coordinates(sources)
     # the translation is masked like the points: a shape that does not see a landmark has no say
     total += offset.transpose(0, 2, 1).reshape(i * d, k) @ w
     return total.reshape(i, d, -1), count
 
 
-def _mean(total: Array, count: Array) -> Array:
-    """(…, m, d): of sums (…, d, m) of so many (…, m) landmarks; NaN where there was none."""
+def _divide_sums(total: Array, count: Array) -> Array:
+    """Divide sums (…, d, m) by counts (…, m); return (…, m, d), NaN where nothing was counted."""
     return (total / np.where(count > 0.0, count, np.nan)[..., None, :]).mT

@@ -50,7 +50,7 @@ def find_bottom_eigenpairs(
     space.append(fresh)
     images.append(multiply(fresh))
     n_products, wanted = fresh.shape[1], min(count + 2, len(start))
-    projected = _multiply_transposed(space.columns, images.columns)
+    projected = _multiply_transpose(space.columns, images.columns)
     while True:
         values, vectors, errors = _find_ritz_pairs(space.columns, images.columns, projected, wanted)
         floor = max(floor, 4 * _estimate_rounding(projected, len(start)))
@@ -65,7 +65,7 @@ def find_bottom_eigenpairs(
             best, image = _restart(space.columns, images.columns, projected, 2 * wanted)
             space.replace(best)
             images.replace(image)
-            projected = _multiply_transposed(best, image)
+            projected = _multiply_transpose(best, image)
         fresh = _orthonormalise(correct(errors[:, open_]), against=space.columns)
         if fresh.shape[1] == 0:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
@@ -104,8 +104,8 @@ def _grow_projection(projected: Array, space: Array, images: Array) -> Array:
     old, width = len(projected), space.shape[1]
     grown = np.empty((width, width))
     grown[:old, :old] = projected
-    grown[:, old:] = _multiply_transposed(space, images[:, old:])
-    grown[old:, :old] = _multiply_transposed(space[:, old:], images[:, :old])
+    grown[:, old:] = _multiply_transpose(space, images[:, old:])
+    grown[old:, :old] = _multiply_transpose(space[:, old:], images[:, :old])
     return grown
 
 
@@ -130,7 +130,7 @@ def _rows(columns: Array) -> list[slice]:
     return split_range(len(columns), 16384)
 
 
-def _multiply_transposed(left: Array, right: Array) -> Array:
+def _multiply_transpose(left: Array, right: Array) -> Array:
     """Return leftᵀ right; the order of the sum does not depend on the threads."""
     return sum_arrays(
         map_blocks(lambda rows: multiply_thin(left[rows].T, right[rows]), _rows(left))
@@ -139,7 +139,7 @@ def _multiply_transposed(left: Array, right: Array) -> Array:
 
 def _remove_components(block: Array, against: Array) -> None:
     """Take what lies in the orthonormal columns ``against`` out of the block, in place."""
-    share = _multiply_transposed(against, block)
+    share = _multiply_transpose(against, block)
 
     def subtract(rows: slice) -> None:
         block[rows] -= against[rows] @ share
@@ -171,8 +171,8 @@ def _orthonormalise(block: Array, against: Array | None = None) -> Array:
         for _ in range(2):  # once leaves rounding along ``against``, twice does not
             _remove_components(block, against)
     basis, triangle, _ = qr(block, mode="economic", pivoting=True, overwrite_a=True)
-    kept = np.abs(np.diag(triangle)) > 1e-10
-    basis = basis[:, kept]
+    is_independent = np.abs(np.diag(triangle)) > 1e-10
+    basis = basis[:, is_independent]
     if against is not None and basis.size:
         _remove_components(basis, against)
         basis, _ = qr(basis, mode="economic", overwrite_a=True)

@@ -49,7 +49,7 @@ class WarpCost(WeightedCost, Protocol):
         ...
 
     @property
-    def dropped(self) -> Index:
+    def rank_deficiency(self) -> Index:
         """(n,): directions of each warp that nothing determines."""
         ...
 
@@ -198,7 +198,7 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         extent=float(np.abs(reference).max()),
         votes=sides.votes * sides.majority,
         condition=cost.condition,
-        free_directions=cost.dropped,
+        free_directions=cost.rank_deficiency,
         residuals=spectrum.residuals,
         converged=spectrum.converged,
         excess=compute_excess(spectrum, proportions.matrix),
@@ -360,5 +360,5 @@ def compute_excess(spectrum: Spectrum, matrix: Array) -> float:
     squares = matrix * matrix
     extents = -np.sort(-squares.sum(axis=0))
     count = min(len(extents), len(values))
-    least = values[:count] @ extents[:count]
-    return float(values @ squares.sum(axis=1) / least - 1.0) if least > 0.0 else 0.0
+    optimum = values[:count] @ extents[:count]
+    return float(values @ squares.sum(axis=1) / optimum - 1.0) if optimum > 0.0 else 0.0

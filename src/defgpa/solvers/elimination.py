@@ -111,7 +111,7 @@ class Batch:
         """Return Γ^½ times the columns of these landmarks, (b, p, r), for the regression."""
         return self._scale_rows(self.bases.columns(self.points[:, landmarks]), landmarks)
 
-    def weighted_columns(self, landmarks: slice = slice(None)) -> Array:
+    def weigh_columns(self, landmarks: slice = slice(None)) -> Array:
         """Return Γ times the columns of these landmarks, (b, p, r), of which U is made."""
         return self.scale_again(self.columns(landmarks), landmarks)
 
@@ -227,10 +227,10 @@ def _make_batches_one_by_one(geometry: Geometry, model: WarpModel, tuning: Tunin
     batches = []
     for equal in np.split(np.arange(len(sizes)), starts[1:]):
         size = sizes[equal[0]]
-        for part in split_range(
+        for chunk in split_range(
             len(equal), _fit_batch_size(len(equal), points.shape[1], size, tuning)
         ):
-            numbers = equal[part]
+            numbers = equal[chunk]
             batch = Batch(
                 numbers,
                 points[numbers],
@@ -250,21 +250,21 @@ class Ridge(Stack):
 
     inverse: Array  # (b, l, l): Y, zero columns where a direction was dropped
     condition: Array  # (b,): of FᵀF + R with columns of unit length, estimated
-    dropped: Index  # (b,): how many directions the data and the penalty leave free
+    rank_deficiency: Index  # (b,): how many directions the data and the penalty leave free
 
     def gram(self, penalty: Array) -> Array:
         """Compute Yᵀ FᵀΓF Y = I − YᵀRY (b, l, l) without a pass over landmarks; 0 if dropped."""
-        kept = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
+        is_used = (np.abs(self.inverse).max(axis=-2) > 0.0).astype(np.float64)
         charged = self.inverse.mT @ penalty @ self.inverse
-        return symmetrise(kept[:, :, None] * np.eye(kept.shape[-1]) - charged)
+        return symmetrise(is_used[:, :, None] * np.eye(is_used.shape[-1]) - charged)
 
     def replace(self, chosen: Mask | Index, other: Ridge) -> Ridge:
         """Return this with the entries ``chosen`` taken from ``other``."""
         inverse, condition = np.array(self.inverse), np.array(self.condition)
-        dropped = np.array(self.dropped)
+        rank_deficiency = np.array(self.rank_deficiency)
         inverse[chosen], condition[chosen] = other.inverse, other.condition
-        dropped[chosen] = other.dropped
-        return Ridge(inverse, condition, dropped)
+        rank_deficiency[chosen] = other.rank_deficiency
+        return Ridge(inverse, condition, rank_deficiency)
 
 
 def ridge_from_normal_matrix(
@@ -277,9 +277,9 @@ def ridge_from_normal_matrix(
     normal = gram + penalty
     squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
     scale = _reciprocal(np.sqrt(squares))
-    even = normal * scale[:, :, None] * scale[:, None, :]
+    balanced = normal * scale[:, :, None] * scale[:, None, :]
     try:
-        lower: Array = np.linalg.cholesky(even)  # type: ignore[assignment]
+        lower: Array = np.linalg.cholesky(balanced)  # type: ignore[assignment]
     except np.linalg.LinAlgError:
         return _factor_one_by_one(gram, penalty, rounding)
     inverse = invert_lower(lower)
@@ -311,26 +311,28 @@ def ridge_from_features(
     lengths = np.sqrt(np.einsum("bpl,bpl->bl", stacked, stacked))
     # of the largest singular value, or of the size of the shape: what is less says nothing
     algebra = max(1e-12, 8 * max(stacked.shape[1:]) * float(np.finfo(np.float64).eps))
-    least = np.maximum(algebra, rounding * np.ones(len(stacked)))
-    ridge = _ridge_from_singular_values(stacked, lengths, least)
+    min_values = np.maximum(algebra, rounding * np.ones(len(stacked)))
+    ridge = _ridge_from_singular_values(stacked, lengths, min_values)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
     lightest = (lengths * _reciprocal(beside)).min(axis=1)
-    faint = np.sqrt(ridge.condition) * least >= lightest
-    doubtful = np.flatnonzero(faint | (ridge.dropped > 0))
+    faint = np.sqrt(ridge.condition) * min_values >= lightest
+    doubtful = np.flatnonzero(faint | (ridge.rank_deficiency > 0))
     if not len(doubtful):
         return ridge
-    judged = _ridge_from_singular_values(stacked[doubtful], beside[doubtful], least[doubtful])
-    lacking = judged.dropped > 0
-    return ridge.replace(doubtful[lacking], judged[lacking])
+    truncated = _ridge_from_singular_values(
+        stacked[doubtful], beside[doubtful], min_values[doubtful]
+    )
+    lacking = truncated.rank_deficiency > 0
+    return ridge.replace(doubtful[lacking], truncated[lacking])
 
 
-def _ridge_from_singular_values(stacked: Array, lengths: Array, least: Array) -> Ridge:
-    """Compute Y of the columns divided by ``lengths``, without values below ``least``."""
+def _ridge_from_singular_values(stacked: Array, lengths: Array, min_values: Array) -> Ridge:
+    """Compute Y of the columns divided by ``lengths``, without values below ``min_values``."""
     scale = _reciprocal(lengths)
     _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
-    free = values <= least[:, None] * largest
+    free = values <= min_values[:, None] * largest
     with np.errstate(divide="ignore"):
         reciprocal = np.where(free, 0.0, 1.0 / values)
     smallest = values.min(axis=1, where=~free, initial=np.inf)
@@ -423,8 +425,8 @@ class Factor(ABC):
 
     def restrict_to_shape(self, shape: int) -> Self:
         """Return the factor of one shape of the batch, by its number in the batch."""
-        part = slice(shape, shape + 1)
-        return type(self)(*[getattr(self, field.name)[part] for field in fields(self)])
+        only = slice(shape, shape + 1)
+        return type(self)(*[getattr(self, field.name)[only] for field in fields(self)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,10 +445,10 @@ class StoredFactor(Factor):
         """Compute Σ U Uᵀ X (m, k), some rows of Uᵀ at a time, to find them in the cache."""
         rows, points = self.stack_rows(), np.ascontiguousarray(block.T)
         image, more = np.zeros(points.shape), np.empty(points.shape)
-        for part in split_range(
-            len(rows), max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))
-        ):
-            image += np.matmul(multiply_thin(points, rows[part].T), rows[part], out=more)
+        n_rows = max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))
+        for block_rows in split_range(len(rows), n_rows):
+            chunk = rows[block_rows]
+            image += np.matmul(multiply_thin(points, chunk.T), chunk, out=more)
         return image.T
 
     def residual_rows(self, landmarks: Index) -> Array:
@@ -469,7 +471,7 @@ class StoredFactor(Factor):
         return self.rows.reshape(-1, self.rows.shape[-1])
 
 
-def make_stored_factor(batch: Batch) -> StoredFactor:
+def store_factor(batch: Batch) -> StoredFactor:
     """Compute Uᵀ = YᵀFᵀΓ of a batch of small shapes."""
     features, penalty = batch.features(), batch.bases.penalty()
     ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)

@@ -53,7 +53,7 @@ class MotionRegistration:
                 "The visible landmarks of the shape are coincident or collinear: no single motion "
                 "takes them to the reference."
             )
-        return affine_warp(motion.matrix, motion.translation)
+        return make_affine_warp(motion.matrix, motion.translation)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class AffineRegistration:
                 "takes them to the reference."
             )
         back = np.linalg.inv(forth[:-1])
-        return affine_warp(back, -forth[-1] @ back)
+        return make_affine_warp(back, -forth[-1] @ back)
 
 
 def measure_new_shape(points: Array, weights: Array | None = None) -> Geometry:
@@ -87,13 +87,13 @@ def measure_new_shape(points: Array, weights: Array | None = None) -> Geometry:
     return geometry
 
 
-def affine_warp(matrix: Array, offset: Array) -> Warp:
-    """The map x ↦ x @ matrix + offset as a warp."""
-    return affine_warps(matrix[None], offset[None])[0]
+def make_affine_warp(matrix: Array, offset: Array) -> Warp:
+    """Make a warp of the map x ↦ x @ matrix + offset."""
+    return make_affine_warps(matrix[None], offset[None])[0]
 
 
-def affine_warps(matrices: Array, offsets: Array) -> tuple[Warp, ...]:
-    """The maps of many shapes, (n, d, d) and (n, d), as warps."""
+def make_affine_warps(matrices: Array, offsets: Array) -> tuple[Warp, ...]:
+    """Make warps of the maps of many shapes, (n, d, d) and (n, d)."""
     plain = AffineBasis(np.zeros(offsets.shape[-1]), np.ones(()))
     weights = np.concatenate([matrices, offsets[:, None, :]], axis=1)
-    return tuple([Warp(plain, own) for own in weights])
+    return tuple([Warp(plain, coefficients) for coefficients in weights])

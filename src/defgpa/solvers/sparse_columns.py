@@ -57,7 +57,7 @@ class StreamedSparseFactor(Factor):
 
     def _columns(self, shape: int, landmarks: slice) -> csr_array:
         """(p, r): the columns of one shape of the batch at some landmarks."""
-        return _scaled_columns(self.batch, shape, landmarks, 1.0)
+        return _scale_columns(self.batch, shape, landmarks, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,27 +75,27 @@ class SparseFactor(StreamedSparseFactor):
         return columns if landmarks == slice(None) else columns[landmarks]
 
 
-def make_sparse_factor(batch: Batch) -> SparseFactor:
+def store_sparse_factor(batch: Batch) -> SparseFactor:
     """Compute U of dense shapes on a sparse basis, its columns stored."""
     shapes = range(len(batch.shapes))
-    rooted = [_scaled_columns(batch, shape, slice(None), 0.5) for shape in shapes]
+    rooted = [_scale_columns(batch, shape, slice(None), 0.5) for shape in shapes]
     gram = np.stack([multiply_by_transpose(columns) for columns in rooted])
     if batch.weights is not None:
-        rooted = [_scaled_columns(batch, shape, slice(None), 1.0) for shape in shapes]
+        rooted = [_scale_columns(batch, shape, slice(None), 1.0) for shape in shapes]
     return SparseFactor(batch, *fit_ridge(batch, gram, batch.columns), tuple(rooted))
 
 
-def make_streamed_sparse_factor(batch: Batch) -> StreamedSparseFactor:
+def stream_sparse_factor(batch: Batch) -> StreamedSparseFactor:
     """Compute U of shapes too large to store, from a block of landmarks at a time."""
-    parts = split_range(batch.n_landmarks, _count_landmarks(batch))
+    blocks = split_range(batch.n_landmarks, _count_landmarks(batch))
     grams = [
-        sum(multiply_by_transpose(_scaled_columns(batch, shape, part, 0.5)) for part in parts)
+        sum(multiply_by_transpose(_scale_columns(batch, shape, block, 0.5)) for block in blocks)
         for shape in range(len(batch.shapes))
     ]
     return StreamedSparseFactor(batch, *fit_ridge(batch, np.stack(grams), batch.columns))
 
 
-def count_stored_bytes(batch: Batch) -> int:
+def count_storage_bytes(batch: Batch) -> int:
     """Return the bytes that the columns of one shape of the batch would occupy."""
     return _ENTRY_BYTES * _count_row_entries(batch) * batch.n_landmarks
 
@@ -126,7 +126,7 @@ def _sum_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> Arr
     return total
 
 
-def _scaled_columns(batch: Batch, shape: int, landmarks: slice, power: float) -> csr_array:
+def _scale_columns(batch: Batch, shape: int, landmarks: slice, power: float) -> csr_array:
     """Return Γ^power times the columns (p, r) of one shape; missing landmarks have zeros."""
     columns = batch.bases[shape].sparse_columns(batch.points[shape, landmarks])  # type: ignore[attr-defined]
     if batch.weights is not None:
