@@ -67,7 +67,7 @@ class Row:
         ]
 
 
-def points_of(name: str, folder: Path = DATA) -> tuple[np.ndarray, int]:
+def get_points(name: str, folder: Path = DATA) -> tuple[np.ndarray, int]:
     """A set of the folder, thinned, and the landmarks to leave out at a time."""
     shapes, landmarks, fold_size = SETS[name]
     with np.load(folder / f"{name}.npz", allow_pickle=False) as archive:
@@ -76,7 +76,7 @@ def points_of(name: str, folder: Path = DATA) -> tuple[np.ndarray, int]:
 
 def all_sets(folder: Path, also: list[str]) -> Iterator[tuple[str, np.ndarray, int]]:
     for name in SETS:
-        points, fold_size = points_of(name, folder)
+        points, fold_size = get_points(name, folder)
         every = "".join(
             f", every {_nth(step)} {what}"
             for step, what in zip(SETS[name], ("shape", "landmark"), strict=False)

@@ -33,7 +33,7 @@ from defgpa.warps import (
     WendlandC4,
     landmark_kernel,
 )
-from proportions import SETS, judged, markdown, points_of, size_of, written
+from proportions import SETS, judged, markdown, get_points, size_of, written
 
 FOLD_SIZES = {"face2d": 1, "histology2d": 1, "turtles3d_partial": 20}
 EVERY = {"turtles3d_partial": 3}  # so many landmarks; denser sets would take hours
@@ -130,7 +130,7 @@ def defaults(folder: Path) -> list[list[str]]:
     """The median over all sets, for points per axis and smoothing; the least is printed bold."""
     each = []
     for name in SETS:
-        points, fold_size = points_of(name, folder)
+        points, fold_size = get_points(name, folder)
         step = -(-points.shape[1] // MOST_LANDMARKS)
         each.append(ratios(points[:, ::step], max(1, fold_size // step)))
         print(f"{name:20s}", np.round(each[-1], 3).tolist(), flush=True)
