@@ -33,7 +33,7 @@ from defgpa.warps import (
     WendlandC4,
     landmark_kernel,
 )
-from proportions import SETS, judged, markdown, get_points, size_of, written
+from proportions import SETS, get_points, judged, markdown, size_of, written
 
 FOLD_SIZES = {"face2d": 1, "histology2d": 1, "turtles3d_partial": 20}
 EVERY = {"turtles3d_partial": 3}  # so many landmarks; denser sets would take hours

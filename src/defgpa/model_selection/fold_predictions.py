@@ -486,7 +486,7 @@ def _check_folds(
             extent=float(extents[i]),
             votes=votes[i],
             condition=problem.cost.condition,
-            free_directions=problem.cost.dropped,
+            free_directions=problem.cost.rank_deficiency,
             residuals=spectrum.residuals,
             converged=spectrum.converged,
             excess=0.0,
@@ -517,7 +517,7 @@ def _find_doubtful_folds(
     axes = np.stack([spectrum.axes for spectrum in spectra])
     values = np.stack([spectrum.values for spectrum in spectra])
     _, m, k = axes.shape
-    if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.dropped.any():
+    if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.rank_deficiency.any():
         return np.ones(len(spectra), dtype=bool)
     eps = np.finfo(np.float64).eps
     steps = values[:, k] - values[:, k - 1]
