@@ -12,7 +12,7 @@ from test_semilandmarks import varied_tps
 import defgpa
 from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa.meshes import Mesh, write_mesh
-from defgpa.statistics import allometry, procrustes_anova, symmetry
+from defgpa.statistics import allometry, modularity, procrustes_anova, symmetry, tangent_space
 from support import PARITY
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
@@ -517,3 +517,99 @@ def test_disparity_and_classification_are_said_written_and_drawn(run, folder):
     code, _, err = run("classify", folder / "moths.tps", "--groups", "sex")
     assert code == 2
     assert "sex" in err
+
+
+def test_reports_of_all_statistics_have_their_sections(run, folder):
+    words = [folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9, "--report"]
+    for command, options, heading in (
+        ("disparity", ["--groups", "kind"], "How much groups vary"),
+        ("classify", ["--groups", "kind"], "Can the groups be told apart?"),
+        ("covary", ["--modules", "front=1-4,back=*"], "How front and back covary"),
+        ("test", ["--slopes", "kind"], "Shape and size by group"),
+    ):
+        code, _, err = run(command, *words, *options, "-o", folder / command)
+        assert code == 0, err
+        page = (folder / command / "report.html").read_text(encoding="utf-8")
+        assert f">{heading}</h2>" in page
+        assert "Superimposed coordinates of 12 specimens" in page
+
+
+def test_report_without_a_folder_is_refused(run, folder):
+    code, _, err = run("classify", folder / "moths.tps", "--groups", "kind", "--report")
+    assert code == 2
+    assert "give --output too" in err
+
+
+def test_types_error_terms_and_smaller_models_are_options(run, folder):
+    words = ["test", folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9]
+    words += ["-f", "shape ~ kind * C(site)", "--json"]
+    code, out, _ = run(*words, "--ss-type", "III", "--error", "kind=kind:C(site)")
+    assert code == 0
+    data = {"kind": np.repeat(["a", "b"], 6), "site": np.arange(12) % 3 + 1}
+    expected = procrustes_anova(
+        "shape ~ kind * C(site)", moths(), data, 9, ss_type=3, error={"kind": "kind:C(site)"}
+    )
+    assert json.loads(out)["anova"][0]["f"] == pytest.approx(expected["kind"].f, rel=1e-6)
+    code, out, _ = run(*words, "--against", "shape ~ kind")
+    assert code == 0
+    assert [row["df"] for row in json.loads(out)["models"]] == [4, 6, 11]
+    code, _, err = run(*words, "--error", "kind")
+    assert code == 2
+    assert "terms such as species=species:site" in err
+
+
+def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
+    code, out, err = run(
+        *("test", folder / "moths.tps", "--data", folder / "moths.csv", "--slopes", "kind"),
+        *("--trajectories", "kind,site", "--measurement-error", "who,half", "-o", folder / "all"),
+        *("--permutations", 9),
+    )
+    assert code == 2
+    assert "there is no column 'half'" in err
+    rows = (folder / "moths.csv").read_text().splitlines()
+    halves = [int(row.split(";")[0].removeprefix("moth")) % 2 for row in rows[1:]]
+    lines = [
+        f"{rows[0]};half",
+        *(f"{row};{half}" for row, half in zip(rows[1:], halves, strict=True)),
+    ]
+    (folder / "moths.csv").write_text("\n".join(lines) + "\n")
+    code, out, err = run(
+        *("test", folder / "moths.tps", "--data", folder / "moths.csv", "--slopes", "kind"),
+        *("--trajectories", "kind,site", "--measurement-error", "who,half", "-o", folder / "all"),
+        *("--permutations", 9),
+    )
+    assert code == 0, err
+    assert "Trajectories through 3 stages" in out
+    assert "Measurement error of 2 replicates" in out
+    assert len(table(folder / "all" / "allometric_scores.csv")) == 12
+    assert defgpa.read_shapes(folder / "all" / "size_corrected.csv").points.shape == (12, 8, 2)
+    for name in ("slopes", "trajectories"):
+        assert (folder / "all" / f"{name}.png").stat().st_size > 5000
+
+
+def test_coordinates_superimposed_before_are_taken_as_given(run, folder):
+    given = tangent_space(moths())
+    given[:, 0] += 0.01  # not centred: superimposing again would change it
+    defgpa.write_shapes(Shapes(given, names=[f"moth{k}" for k in range(12)]), folder / "given.csv")
+    words = ["test", folder / "given.csv", "--data", folder / "moths.csv", "-f", "shape ~ kind"]
+    code, out, _ = run(*words, "--as-given", "--permutations", 9, "--json")
+    assert code == 0
+    data = {"kind": np.repeat(["a", "b"], 6)}
+    expected = procrustes_anova("shape ~ kind", given, data, 9, superimpose=False)
+    assert json.loads(out)["anova"][0]["ss"] == pytest.approx(expected["kind"].ss, rel=1e-6)
+    assert json.loads(out)["coordinates"]["space"] == "given"
+
+
+def test_modules_come_from_a_table_or_from_the_parts_of_a_wireframe(run, folder):
+    lines = [f"{k + 1},{'front' if k < 4 else 'back'},{k % 2}" for k in range(8)]
+    (folder / "modules.csv").write_text("landmark,halves,odd\n" + "\n".join(lines) + "\n")
+    words = ["covary", folder / "moths.tps", "--permutations", 9, "--json"]
+    code, out, _ = run(*words, "--modules", f"@{folder / 'modules.csv'}")
+    assert code == 0
+    modules = [each["modules"] for each in json.loads(out)["modularity"]]
+    assert modules == [["front", "back"], ["0", "1"]]
+    expected = modularity(moths(), ["front"] * 4 + ["back"] * 4, 9).observed
+    assert json.loads(out)["modularity"][0]["observed"] == pytest.approx(expected, rel=1e-6)
+    code, _, err = run(*words, "--modules", "links")
+    assert code == 2
+    assert "in no part of the wireframe" in err

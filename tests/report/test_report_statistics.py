@@ -17,15 +17,28 @@ from defgpa.cli import main
 from defgpa.report import write_report, write_statistics
 from defgpa.statistics import (
     allometry,
+    classify,
+    compare_effect_sizes,
+    disparity,
+    evolutionary_rates,
+    group_allometry,
     landmark_differences,
+    measurement_error,
+    modularity,
+    phylogenetic_components,
+    phylogenetic_signal,
     procrustes_anova,
     repeatability,
     symmetry,
+    trajectories,
+    two_block_pls,
 )
 from support import warned_of
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
 KIND = np.repeat(["a", "b"], 6)
+HALVES = ["front"] * 4 + ["back"] * 4
+TREE = "(((a:1,b:1):1,c:2):1,((d:1,e:1):1,f:2):1);"
 
 
 def moths():
@@ -38,6 +51,7 @@ def moths():
 def everything():
     """One result of each kind."""
     model = procrustes_anova("shape ~ kind", moths(), {"kind": KIND}, 99)
+    hypotheses = [modularity(moths(), modules, 99) for modules in (HALVES, list("abcabcab"))]
     return [
         model,
         model.pairwise("kind"),
@@ -46,6 +60,17 @@ def everything():
         symmetry(moths(), n_permutations=99),
         repeatability(moths(), np.arange(12) // 2),
         defgpa.slide(moths(), [[2, 6, 7, 3]]),
+        disparity(moths(), KIND, n_permutations=99),
+        classify(moths(), KIND, 3, 99),
+        two_block_pls(moths(), partition=HALVES, n_permutations=99),
+        *hypotheses,
+        compare_effect_sizes(hypotheses, ["halves", "thirds"]),
+        group_allometry(moths(), KIND, n_permutations=99),
+        trajectories(moths(), KIND, np.arange(12) % 3, 99),
+        measurement_error(moths(), np.arange(12) // 2, np.arange(12) % 2, 99),
+        phylogenetic_signal(moths()[:6], TREE, list("abcdef"), 99),
+        phylogenetic_components(moths()[:6], TREE, list("abcdef")),
+        evolutionary_rates(moths()[:6], TREE, list("xxxyyy"), list("abcdef"), 99),
     ]
 
 
@@ -74,20 +99,32 @@ def test_every_result_has_its_heading_its_picture_and_a_link_to_it(page):
         "Symmetry",
         "Repeatability",
         "Semilandmarks",
+        "How much groups vary",
+        "Can the groups be told apart?",
+        "How front and back covary",
+        "Modularity",
+        "Modularity",
+        "Hypotheses compared",
+        "Shape and size by group",
+        "Trajectories",
+        "Measurement error",
+        "Phylogenetic signal",
+        "The tree in morphospace",
+        "Rates of evolution",
         "Reproduce",
     ]
     for k, heading in enumerate(headings[:-1], start=1):
         assert f'<a href="#test-{k}">{heading}</a>' in page
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
-    assert len(pictures) == 7
-    assert len(set(pictures)) == 7
+    assert len(pictures) == 17  # all but those of compared hypotheses and measurement error
+    assert len(set(pictures)) == 17
     assert all(b"<svg" in base64.b64decode(picture) for picture in pictures)
     assert "<h1>Moths &lt;1&gt;</h1>" in page
     assert "<code>defgpa test</code>" in page
 
 
 def test_the_tables_are_those_of_the_results(page, everything):
-    model, pairs, _, landmarks, sides, measured, slid = everything
+    model, pairs, _, landmarks, sides, measured, slid, *_ = everything
     header, *rows = (list(line) for line in model.table.cells())
     assert header[1:] == ["Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)"]
     assert rows_of(page, "What shape depends on") == rows
@@ -108,8 +145,26 @@ def test_the_tables_are_those_of_the_results(page, everything):
     assert means[slid.names[3]] == pytest.approx(slid.distances[3, [6, 7]].mean(), rel=1e-3)
 
 
+def test_tables_of_groups_modules_and_trees_are_those_of_the_results(page, everything):
+    spread, classes, pls, halves = everything[7:11]
+    signal, space, rates = everything[-3:]
+    variances = [float(row[1]) for row in rows_of(page, "How much groups vary")]
+    assert variances == pytest.approx(spread.variances, rel=1e-3)
+    counts = [list(map(int, row[1:])) for row in rows_of(page, "Can the groups be told apart?")]
+    assert counts == classes.confusion.tolist()
+    assert f"{classes.accuracy:.1%} are correct, where chance would give" in page
+    values = [float(row[1]) for row in rows_of(page, "How front and back covary")]
+    assert values == pytest.approx(pls.singular_values[:8], rel=1e-3)
+    assert float(rows_of(page, "Modularity")[0][2]) == pytest.approx(halves.observed, rel=1e-3)
+    assert float(rows_of(page, "Phylogenetic signal")[0][0]) == pytest.approx(signal.k, rel=1e-3)
+    shares = [row[2] for row in rows_of(page, "The tree in morphospace")]
+    assert shares == [f"{share:.1%}" for share in space.shares[:8]]
+    speeds = [float(row[2]) for row in rows_of(page, "Rates of evolution")]
+    assert speeds == pytest.approx(rates.rates, rel=1e-3)
+
+
 def test_the_words_say_what_was_found(page, everything):
-    _, _, size, landmarks, _, measured, slid = everything
+    _, _, size, landmarks, _, measured, slid, *_ = everything
     assert "Significant (P ≤ 0.05): kind." in page
     assert "Of 1 pairs, 1 differ significantly" in page
     assert f"Size explains {size.anova['log(size)'].r_squared:.1%} of" in page

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from defgpa import DefgpaError
+from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import (
     classify,
     compare_effect_sizes,
@@ -16,6 +16,8 @@ from defgpa.statistics import (
     eigenvalue_variance,
     integration,
     modularity,
+    partition_by_links,
+    read_partitions,
     tangent_space,
     two_block_pls,
 )
@@ -306,3 +308,29 @@ def test_disparity_differs_where_dispersion_does_and_is_uniform_elsewhere():
 def test_bad_input_is_refused_in_a_sentence(call, words):
     with pytest.raises(DefgpaError, match=words):
         call(made())
+
+
+class TestPartitions:
+    def test_parts_of_a_wireframe_are_modules(self):
+        links = ((0, 1), (1, 2), (3, 4), (4, 5))
+        shapes = Shapes(np.random.default_rng(0).normal(size=(4, 6, 2))).with_metadata(
+            wireframe=links
+        )
+        assert partition_by_links(shapes) == {"part_1": [0, 1, 2], "part_2": [3, 4, 5]}
+        with pytest.raises(ShapeError, match="is one part"):
+            partition_by_links(shapes.with_metadata(wireframe=(*links, (2, 3))))
+
+    def test_table_of_modules_may_list_landmarks_in_any_order(self, tmp_path):
+        (tmp_path / "m.csv").write_text("point,jaw\nb,x\na,y\nc,x\n")
+        assert read_partitions(tmp_path / "m.csv", ["a", "b", "c"]) == {
+            "jaw": {"x": [1, 2], "y": [0]}
+        }
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [("point,jaw\na,x\nb,y\n", "a row for each landmark, 3"), ("jaw\nx\nx\nx\n", "no column")],
+    )
+    def test_table_that_is_none_of_modules_is_refused(self, tmp_path, text, message):
+        (tmp_path / "m.csv").write_text(text)
+        with pytest.raises(DefgpaError, match=message):
+            read_partitions(tmp_path / "m.csv", ["a", "b", "c"])

@@ -7,16 +7,21 @@ from typing import Any
 import click
 
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+
+_NAMES = ResultNames(
+    "Classification",
+    "classification.json",
+    ("classification", "canonical_variates", "scores", "distances"),
+)
 
 
 @options.command("classify", "defgpa classify heads.tps --data heads.csv --groups species")
 @options.input_argument
 @options.option(
     "--groups",
-    metavar="COLUMN",
+    metavar="COLUMN[:COLUMN]",
     required=True,
     group=options.ANALYSIS,
     help="Column of the groups to tell apart.",
@@ -35,20 +40,14 @@ from defgpa.cli._output import AnalysisFiles, refuse_inputs
     group=options.ANALYSIS,
     help="Take all groups as equally likely beforehand.",
 )
-@options.permutations
-@options.result_folder
-@options.covariates
-@options.reading
+@analysis_options
 def command(
     source: tuple[str, ...],
     groups: str,
     components: int | None,
     equal_priors: bool,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    data: str | None,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Classify specimens by shape: linear discriminants, with every specimen left out in turn.
 
@@ -57,33 +56,27 @@ def command(
     """
     from defgpa.statistics import classify
 
-    files = AnalysisFiles(output, False, "classification.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        inputs = [*source, *filter(None, [data])]
-        stems = ("classification", "canonical_variates")
-        refuse_inputs(inputs, files.folder, *stems, manifest="classification.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        labels = find_column(collect_columns(console, data, shapes), groups, "--groups")
-        with console.progress("Permuting") as tick:
-            found = classify(
-                *(x, labels, components, permutations, seed),
-                equal_priors=equal_priors,
-                progress=tick,
-            )
-        console.say(str(found))
-        results |= {
-            "coordinates": found.provenance.to_dict(),
-            "groups": list(found.groups),
-            "components": found.n_components,
-            "accuracy": found.accuracy,
-            "chance_level": found.chance_level,
-            "kappa": found.kappa,
-            "confusion": found.confusion.tolist(),
+    with open_analysis(console, source, _NAMES, **settings) as analysis:
+        labels = analysis.find_labels(groups, "--groups")
+        result = analysis.permute(
+            classify, analysis.sample, labels, components, equal_priors=equal_priors
+        )
+        analysis.results |= {
+            "groups": result.groups,
+            "components": result.n_components,
+            "accuracy": result.accuracy,
+            "chance_level": result.chance_level,
+            "kappa": result.kappa,
+            "confusion": result.confusion,
+            "mahalanobis": result.mahalanobis,
+            "mahalanobis_p": result.mahalanobis_p,
+            "procrustes": result.procrustes,
+            "procrustes_p": result.procrustes_p,
         }
-        files.write_table("classification.csv", found.to_csv())
-        names = [f"variate {k}" for k in range(1, len(found.axes) + 1)]
-        files.write_shapes("canonical_variates", found.axes, names, shapes.landmarks)
-        files.write_figure("classification.png", "canonical_variates", found)
-    files.show(console, results)
+        links = analysis.shapes.links
+        analysis.add("classification", result, plot="canonical_variates", links=links)
+        names = [f"variate {k}" for k in range(1, len(result.axes) + 1)]
+        landmarks = analysis.shapes.landmarks
+        analysis.files.write_shapes("canonical_variates", result.axes, names, landmarks)
+        analysis.files.write_table("scores.csv", result.scores_to_csv())
+        analysis.files.write_table("distances.csv", result.distances_to_csv())

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
-from defgpa.cli._input import bad_word, collect_columns, find_column, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+from defgpa.cli._input import bad_word
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
+    from defgpa.statistics import ModuleTest, TwoBlockPLS
 
-_STEMS = ("pls", "scores", "integration", "modularity", "hypotheses")
+Modules = dict[str, list[int]]
+
+_NAMES = ResultNames(
+    "Covariation", "covary.json", ("pls", "scores", "integration", "modularity", "hypotheses")
+)
 
 
 @options.command("covary", "defgpa covary heads.tps --modules jaw=1-5,skull=6-12 -o covary/")
 @options.input_argument
 @options.option(
     "--modules",
-    metavar="NAME=A-B,…",
+    metavar="NAME=A-B,…|@FILE|links",
     multiple=True,
     group=options.ANALYSIS,
-    help="Modules and their landmarks, such as jaw=1-5+9,skull=6-8; the rest may be *. Repeat to "
-    "compare hypotheses.",
+    help="Modules and their landmarks, such as jaw=1-5+9,skull=6-8, the rest may be *; a table "
+    "with a column of landmarks and a column for each hypothesis; or links: the parts of the "
+    "wireframe. Repeat to compare hypotheses.",
 )
 @options.option(
     "--with",
@@ -34,19 +41,13 @@ _STEMS = ("pls", "scores", "integration", "modularity", "hypotheses")
     group=options.ANALYSIS,
     help="Two-block PLS of shape with these columns of numbers.",
 )
-@options.permutations
-@options.result_folder
-@options.covariates
-@options.reading
+@analysis_options
 def command(
     source: tuple[str, ...],
     modules: tuple[str, ...],
     numbers: str | None,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    data: str | None,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Test how parts of a shape, or shape and numbers, vary together.
 
@@ -54,89 +55,70 @@ def command(
     (covariance ratio), and two-block PLS where there are two modules. The specimens are analysed in
     the classical tangent space; missing landmarks are completed.
     """
-    from defgpa.statistics import build_sample, two_block_pls
+    from defgpa.statistics import two_block_pls
 
     if not modules and numbers is None:
         raise click.UsageError("Nothing to compare: give --modules, or --with and --data.")
-    files = AnalysisFiles(output, False, "covary.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        inputs = [*source, *filter(None, [data])]
-        refuse_inputs(inputs, files.folder, *_STEMS, manifest="covary.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        partitions = [_parse_modules(words, shapes) for words in modules]
-        columns = collect_columns(console, data, shapes)
-        sample = build_sample(x)
-        results["coordinates"] = sample.provenance.to_dict()
-        chance: dict[str, Any] = {"n_permutations": permutations, "seed": seed}
+    with open_analysis(console, source, _NAMES, **settings) as analysis:
+        hypotheses = [
+            (name, partition)
+            for words in modules
+            for name, partition in _parse_modules(words, analysis.shapes).items()
+        ]
         if numbers is not None:
             heads = [word.strip() for word in numbers.split(",")]
-            block = [find_column(columns, head, "--with") for head in heads]
-            with console.progress("Permuting") as tick:
-                pls = two_block_pls(sample, list(zip(*block, strict=True)), **chance, progress=tick)
-            _add_pls(console, files, results, pls, sample.shapes.names, ("shape", numbers))
-        elif len(partitions[0]) == 2:
-            with console.progress("Permuting") as tick:
-                pls = two_block_pls(sample, partition=partitions[0], **chance, progress=tick)
-            _add_pls(console, files, results, pls, sample.shapes.names, tuple(partitions[0]))
-        if partitions:
-            _test_modules(console, files, results, sample, modules, partitions, chance)
-    files.show(console, results)
+            block = [analysis.find_column(head, "--with") for head in heads]
+            rows = list(zip(*block, strict=True))
+            _add_pls(analysis, analysis.permute(two_block_pls, analysis.sample, rows))
+        elif len(hypotheses[0][1]) == 2:
+            partition = hypotheses[0][1]
+            pls = analysis.permute(two_block_pls, analysis.sample, partition=partition)
+            _add_pls(analysis, pls)
+        if hypotheses:
+            _test_modules(analysis, hypotheses)
 
 
-def _add_pls(
-    console: Console,
-    files: AnalysisFiles,
-    results: dict[str, Any],
-    pls: Any,
-    names: tuple[str, ...],
-    blocks: tuple[str, ...],
-) -> None:
-    console.say(f"{pls}\n")
-    files.write_table("pls.csv", pls.to_csv())
-    files.write_table("scores.csv", pls.scores_to_csv(names))
-    files.write_figure("pls.png", "covariation", pls, names=blocks)
-    results["pls"] = {"r": pls.r, "z": pls.z, "p": pls.p, "singular_values": pls.singular_values}
+def _add_pls(analysis: Analysis, pls: TwoBlockPLS) -> None:
+    values = {"r": pls.r, "z": pls.z, "p": pls.p, "singular_values": pls.singular_values}
+    analysis.add("pls", pls, values, "covariation")
+    analysis.files.write_table("scores.csv", pls.scores_to_csv(analysis.shapes.names))
 
 
-def _test_modules(
-    console: Console,
-    files: AnalysisFiles,
-    results: dict[str, Any],
-    sample: Any,
-    words: tuple[str, ...],
-    partitions: list[dict[str, list[int]]],
-    chance: dict[str, Any],
-) -> None:
+def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]]) -> None:
     """Test integration and modularity of every hypothesis, and compare them where several are."""
     from defgpa.statistics import compare_effect_sizes, integration, modularity
 
-    tests_by_name: dict[str, Any] = {"integration": integration, "modularity": modularity}
-    for name, test in tests_by_name.items():
-        tests = []
-        for partition in partitions:
-            with console.progress("Permuting") as tick:
-                tests.append(test(sample, partition, **chance, progress=tick))
-            console.say(f"{tests[-1]}\n")
-        results[name] = [
+    for name, test in {"integration": integration, "modularity": modularity}.items():
+        tests: list[ModuleTest] = []
+        for k, (_, partition) in enumerate(hypotheses, 1):
+            tests.append(analysis.permute(test, analysis.sample, partition))
+            suffix = "" if len(hypotheses) == 1 else f"_{k}"
+            analysis.add(f"{name}{suffix}", tests[-1], plot="permuted")
+        analysis.results[name] = [
             {"modules": t.modules, "observed": t.observed, "z": t.z, "p": t.p} for t in tests
         ]
-        for k, result in enumerate(tests, 1):
-            suffix = "" if len(tests) == 1 else f"_{k}"
-            files.write_table(f"{name}{suffix}.csv", result.to_csv())
-            files.write_figure(f"{name}{suffix}.png", "permuted", result)
         if len(tests) > 1:
-            compared = compare_effect_sizes(tests, words)
-            console.say(f"Hypotheses compared by the Z of {tests[0].statistic}\n{compared}\n")
-            files.write_table(f"hypotheses_{name}.csv", compared.to_csv())
+            compared = compare_effect_sizes(tests, [words for words, _ in hypotheses])
+            analysis.console.say(f"Hypotheses compared by the Z of {tests[0].statistic}")
+            analysis.add(f"hypotheses_{name}", compared)
 
 
-def _parse_modules(words: str, shapes: Shapes) -> dict[str, list[int]]:
+def _parse_modules(words: str, shapes: Shapes) -> dict[str, Modules]:
+    """Parse ``jaw=1-5+9,skull=*``, ``@table.csv`` or ``links`` as hypotheses, each with a name."""
+    from defgpa.statistics import partition_by_links, read_partitions
+
+    if words == "links":
+        return {words: partition_by_links(shapes)}
+    if words.startswith("@"):
+        return dict(read_partitions(words[1:], shapes.landmarks))
+    return {words: _parse_ranges(words, shapes)}
+
+
+def _parse_ranges(words: str, shapes: Shapes) -> Modules:
     """Parse ``jaw=1-5+9,skull=*`` as modules and the numbers of their landmarks, from 0."""
     labels = shapes.landmarks
     place = {label: k for k, label in enumerate(labels)}
-    modules: dict[str, list[int]] = {}
+    modules: Modules = {}
     example = "modules such as jaw=1-5+9,skull=*"
     for item in words.split(","):
         name, sign, members = (part.strip() for part in item.partition("="))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+
+_NAMES = ResultNames("Disparity", "disparity.json", ("disparity",))
 
 
 @options.command("disparity", "defgpa disparity heads.tps --data heads.csv --groups species")
@@ -34,20 +37,23 @@ from defgpa.cli._output import AnalysisFiles, refuse_inputs
     group=options.ANALYSIS,
     help="Share out the variance of all specimens (partial disparities).",
 )
-@options.permutations
-@options.result_folder
-@options.covariates
-@options.reading
+@options.option(
+    "--imputations",
+    metavar="COUNT",
+    type=click.IntRange(min=0),
+    default=0,
+    group=options.ANALYSIS,
+    help="Pool over COUNT completions of missing landmarks, drawn from their uncertainty.",
+)
+@analysis_options
 def command(
     source: tuple[str, ...],
     groups: str,
     formula: str,
     partial: bool,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    data: str | None,
+    imputations: int,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Compare how much groups vary: Procrustes variances about a model.
 
@@ -56,26 +62,17 @@ def command(
     """
     from defgpa.statistics import disparity
 
-    files = AnalysisFiles(output, False, "disparity.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        inputs = [*source, *filter(None, [data])]
-        refuse_inputs(inputs, files.folder, "disparity", manifest="disparity.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        columns = collect_columns(console, data, shapes)
-        with console.progress("Permuting") as tick:
-            found = disparity(
-                x, groups, formula, columns, permutations, seed, partial=partial, progress=tick
-            )
-        console.say(str(found))
-        results |= {
-            "coordinates": found.provenance.to_dict(),
-            "groups": list(found.groups),
-            "variances": found.variances.tolist(),
-            "intervals": found.intervals.tolist(),
-            "pairs": [dict(zip(found._columns, row, strict=True)) for row in found._rows()],
+    with open_analysis(console, source, _NAMES, **settings) as analysis:
+        labels = analysis.find_labels(groups, "--groups")
+        result = analysis.permute(
+            *(disparity, analysis.sample, labels, formula, analysis.columns),
+            partial=partial,
+            n_imputations=imputations,
+        )
+        analysis.results |= {
+            "groups": result.groups,
+            "variances": result.variances,
+            "intervals": result.intervals,
+            "pairs": result.records(),
         }
-        files.write_table("disparity.csv", found.to_csv())
-        files.write_figure("disparity.png", "disparity", found)
-    files.show(console, results)
+        analysis.add("disparity", result, plot="disparity")

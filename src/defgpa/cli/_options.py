@@ -379,6 +379,25 @@ permutations = _combine(
     ),
 )
 
+coordinates = _combine(
+    option(
+        "--space",
+        type=click.Choice(["superimposed", "back_projected"]),
+        default="superimposed",
+        show_default=True,
+        metavar="NAME",
+        group=ANALYSIS,
+        help="Coordinates: superimposed (the specimens), or back_projected (of a saved result, "
+        "only what its warps follow).",
+    ),
+    option(
+        "--as-given",
+        is_flag=True,
+        group=ANALYSIS,
+        help="The coordinates were superimposed before: analyse them as they are.",
+    ),
+)
+
 result_folder = option(
     "--output",
     "-o",

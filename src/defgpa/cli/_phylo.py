@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
-    from defgpa.statistics import Phylogeny, ProcrustesAnova, Sample
+    from defgpa.statistics import Phylogeny
 
-_STEMS = ("signal", "components", "ancestors", "anova", "rates")
+_NAMES = ResultNames(
+    "Phylogeny", "phylo.json", ("signal", "components", "ancestors", "anova", "rates")
+)
 
 
 @options.command("phylo", "defgpa phylo heads.tps --tree salamanders.nwk --species taxon -o phylo/")
@@ -63,10 +64,17 @@ _STEMS = ("signal", "components", "ancestors", "anova", "rates")
     group=options.ANALYSIS,
     help="Compare the rates of evolution of the groups in COLUMN.",
 )
-@options.permutations
-@options.result_folder
-@options.covariates
-@options.reading
+@options.option(
+    "--gls",
+    type=click.Choice(["exact", "rrpp"]),
+    default="exact",
+    show_default=True,
+    metavar="NAME",
+    group=options.ANALYSIS,
+    help="Least squares of --formula: exact, or rrpp (the figures of RRPP 2.1, which depend on the "
+    "order of the species).",
+)
+@analysis_options
 def command(
     source: tuple[str, ...],
     tree_file: str,
@@ -75,93 +83,58 @@ def command(
     components: str,
     formula: str | None,
     rates: str | None,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    data: str | None,
+    gls: str,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Test and draw shape along a phylogeny: signal, ancestors, PGLS, rates.
 
     INPUT is a saved result or landmark files, one specimen per tip, or several with --species. The
     specimens are analysed in the classical tangent space; missing landmarks are completed.
     """
-    from defgpa.statistics import (
-        average_species,
-        build_sample,
-        evolutionary_rates,
-        match_tree,
-        phylogenetic_components,
-        phylogenetic_signal,
-        read_tree,
-    )
-    from defgpa.statistics.design import collect_columns as collect_known
+    from defgpa.statistics import evolutionary_rates, phylogenetic_components, phylogenetic_signal
 
-    files = AnalysisFiles(output, False, "phylo.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        inputs = [*source, tree_file, *filter(None, [data])]
-        refuse_inputs(inputs, files.folder, *_STEMS, manifest="phylo.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        columns = collect_columns(console, data, shapes)
-        sample = build_sample(x)
-        if species is not None:
-            labels = [str(value) for value in find_column(columns, species, "--species")]
-            sample = average_species(sample, labels, columns)
-            columns = collect_known(sample.shapes)
-        names = sample.shapes.names
-        sample, tree = match_tree(sample, read_tree(tree_file), prune=prune)
-        rows = [names.index(tip) for tip in tree.tips]
-        columns = {head: [values[row] for row in rows] for head, values in columns.items()}
-        results["coordinates"] = sample.provenance.to_dict()
-        chance: dict[str, Any] = {"n_permutations": permutations, "seed": seed}
-        with console.progress("Permuting") as tick:
-            signal = phylogenetic_signal(sample, tree, **chance, progress=tick)
-        _add(console, files, "signal", signal, "permuted")
-        results["signal"] = {"k": signal.k, "p": signal.p, "z": signal.z, "scaling": signal.scaling}
-        found = phylogenetic_components(sample, tree, method=components)
-        _add(console, files, "components", found, "phylomorphospace")
-        landmarks = sample.shapes.landmarks
-        files.write_shapes("ancestors", found.ancestors, found.ancestor_names, landmarks)
-        results["components"] = {"method": components, "variances": found.variances}
+    with open_analysis(console, source, _NAMES, inputs=[tree_file], **settings) as analysis:
+        tree = _match_tree(analysis, tree_file, species, prune)
+        signal = analysis.permute(phylogenetic_signal, analysis.sample, tree)
+        values: dict[str, Any] = {
+            "k": signal.k,
+            "p": signal.p,
+            "z": signal.z,
+            "scaling": signal.scaling,
+        }
+        analysis.add("signal", signal, values, "permuted")
+        space = phylogenetic_components(analysis.sample, tree, method=components)
+        values = {"method": components, "variances": space.variances}
+        analysis.add("components", space, values, "phylomorphospace")
+        landmarks = analysis.sample.shapes.landmarks
+        analysis.files.write_shapes("ancestors", space.ancestors, space.ancestor_names, landmarks)
         if formula is not None:
-            anova = _fit_model(console, formula, sample, tree, columns, chance)
-            _add(console, files, "anova", anova, "effects")
-            results["anova"] = [row.__dict__ for row in anova.table]
+            model = analysis.fit_model(formula, tree=tree, gls=gls)
+            analysis.add("anova", model, [row.__dict__ for row in model.table], "effects")
         if rates is not None:
-            groups = find_column(columns, rates, "--rates")
-            with console.progress("Permuting") as tick:
-                compared = evolutionary_rates(sample, tree, groups, **chance, progress=tick)
-            _add(console, files, "rates", compared, "permuted")
+            groups = analysis.find_column(rates, "--rates")
+            compared = analysis.permute(evolutionary_rates, analysis.sample, tree, groups)
             values = {"groups": compared.names, "rates": compared.rates, "p": compared.p}
-            results["rates"] = values
-    files.show(console, results)
+            analysis.add("rates", compared, values, "permuted")
 
 
-def _fit_model(
-    console: Console,
-    formula: str,
-    sample: Sample,
-    tree: Phylogeny,
-    columns: dict[str, Any],
-    chance: dict[str, Any],
-) -> ProcrustesAnova:
-    """Fit a model by phylogenetic generalised least squares."""
-    from defgpa.errors import DefgpaError
-    from defgpa.statistics import procrustes_anova
+def _match_tree(analysis: Analysis, tree_file: str, species: str | None, prune: bool) -> Phylogeny:
+    """Replace the specimens of an analysis by those, or the mean shapes, that a tree has as tips.
 
-    try:
-        with console.progress("Permuting") as tick:
-            return procrustes_anova(formula, sample, columns, tree=tree, **chance, progress=tick)
-    except DefgpaError as error:
-        if columns:
-            raise
-        raise DefgpaError(f"{error} A table with more is given by --data.") from None
+    The columns are brought to the order of the tips.
+    """
+    from defgpa.statistics import average_species, match_tree, read_tree
+    from defgpa.statistics.design import collect_columns
 
-
-def _add(console: Console, files: AnalysisFiles, name: str, result: Any, plot: str) -> None:
-    """Show a result, write its table, and draw it by a plot of this name."""
-    console.say(f"{result}\n")
-    files.write_table(f"{name}.csv", result.to_csv())
-    files.write_figure(f"{name}.png", plot, result)
+    sample, columns = analysis.sample, analysis.columns
+    if species is not None:
+        labels = [str(value) for value in analysis.find_column(species, "--species")]
+        sample = average_species(sample, labels, columns)
+        columns = collect_columns(sample.shapes)
+    names = sample.shapes.names
+    analysis.sample, tree = match_tree(sample, read_tree(tree_file), prune=prune)
+    rows = [names.index(tip) for tip in tree.tips]
+    analysis.columns = {head: [cells[row] for row in rows] for head, cells in columns.items()}
+    analysis.results["coordinates"] = analysis.sample.provenance.to_dict()
+    return tree

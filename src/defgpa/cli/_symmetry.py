@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import ResultNames, open_analysis, shared_options
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, parse_pair, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+from defgpa.cli._input import parse_pair
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.statistics import Symmetry
 
-_STEMS = ("symmetry", "asymmetry", "symmetric", "asymmetric")
+_NAMES = ResultNames(
+    "Symmetry", "symmetry.json", ("symmetry", "asymmetry", "symmetric", "asymmetric")
+)
 
 
 @options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
@@ -41,23 +42,15 @@ _STEMS = ("symmetry", "asymmetry", "symmetric", "asymmetric")
 @options.option(
     "--replicate", metavar="COLUMN", group=options.ANALYSIS, help="Column with the replicate."
 )
-@options.permutations
-@options.result_folder
-@options.report
-@options.covariates
-@options.reading
+@shared_options
 def command(
     source: tuple[str, ...],
     pairs: str | None,
     individual: str | None,
     side: str | None,
     replicate: str | None,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    report: bool,
-    data: str | None,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Separate symmetric variation, directional asymmetry and fluctuating asymmetry.
 
@@ -66,40 +59,27 @@ def command(
     """
     from defgpa.statistics import symmetry
 
-    files = AnalysisFiles(output, report, "symmetry.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        inputs = [*source, *filter(None, [data])]
-        refuse_inputs(inputs, files.folder, *_STEMS, manifest="symmetry.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        columns = collect_columns(console, data, shapes)
-        named = {"individual": individual, "side": side, "replicate": replicate}
+    with open_analysis(console, source, _NAMES, **settings) as analysis:
+        shapes = analysis.shapes
+        words = {"individual": individual, "side": side, "replicate": replicate}
         factors = {
-            factor: find_column(columns, name, f"--{factor}")
-            for factor, name in named.items()
+            factor: analysis.find_column(name, f"--{factor}")
+            for factor, name in words.items()
             if name is not None
         }
-        with console.progress("Permuting") as tick:
-            result = symmetry(
-                x,
-                None if pairs is None else _parse_pairs(pairs, shapes),
-                **factors,
-                n_permutations=permutations,
-                seed=seed,
-                progress=tick,
-            )
+        result = analysis.permute(
+            symmetry,
+            analysis.sample,
+            None if pairs is None else _parse_pairs(pairs, shapes),
+            **factors,
+        )
         _show_pairs(console, result, shapes)
-        console.say(str(result))
-        results |= _collect_results(result, shapes)
-        files.write_table("symmetry.csv", result.table.to_csv())
-        files.write_table("asymmetry.csv", result.indices_to_csv())
+        analysis.results |= _collect_results(result, shapes)
+        analysis.add("symmetry", result, plot="symmetry", links=shapes.links)
+        analysis.files.write_table("asymmetry.csv", result.indices_to_csv())
         for name in ("symmetric", "asymmetric"):
             points = getattr(result, name)
-            files.write_shapes(name, points, result.individuals, shapes.landmarks)
-        files.write_figure("symmetry.png", "symmetry", result, links=shapes.links)
-        files.write_report(x, [result], f"Symmetry of {Path(source[0]).name}")
-    files.show(console, results)
+            analysis.files.write_shapes(name, points, result.individuals, shapes.landmarks)
 
 
 def _parse_pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from defgpa.cli import _options as options
+from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
-from defgpa.cli._input import bad_word, collect_columns, find_column, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+from defgpa.cli._input import bad_word
 
 if TYPE_CHECKING:
-    from defgpa.shapes import Shapes
-    from defgpa.statistics import Sample
+    from defgpa.statistics import ProcrustesAnova
 
-_STEMS = ("anova", "pairwise", "allometry", "predicted", "landmarks", "repeatability")
+_NAMES = ResultNames(
+    "Tests",
+    "test.json",
+    (
+        *("anova", "models", "pairwise", "allometry", "predicted", "slopes", "allometric_scores"),
+        *("size_corrected", "trajectories", "landmarks", "repeatability", "measurement_error"),
+    ),
+)
 
 
 @options.command(
@@ -71,14 +74,45 @@ _STEMS = ("anova", "pairwise", "allometry", "predicted", "landmarks", "repeatabi
     help="Repeatability; COLUMN has the individual of each replicate.",
 )
 @options.option(
-    "--space",
-    type=click.Choice(["superimposed", "back_projected"]),
-    default="superimposed",
-    show_default=True,
-    metavar="NAME",
+    "--slopes",
+    metavar="COLUMN",
     group=options.ANALYSIS,
-    help="Coordinates: superimposed (the specimens), or back_projected (of a saved result, only "
-    "what its warps follow).",
+    help="Compare how shape changes with size between the groups in COLUMN.",
+)
+@options.option(
+    "--trajectories",
+    "paths",
+    metavar="GROUPS,STAGES",
+    group=options.ANALYSIS,
+    help="Compare the paths of groups through the same stages; two columns.",
+)
+@options.option(
+    "--measurement-error",
+    "replicates",
+    metavar="SUBJECT,REPLICATE",
+    group=options.ANALYSIS,
+    help="Systematic and random error of replicates; two columns.",
+)
+@options.option(
+    "--ss-type",
+    type=click.Choice(["I", "II", "III"]),
+    default="I",
+    show_default=True,
+    metavar="TYPE",
+    group=options.ANALYSIS,
+    help="Sums of squares of --formula: I (sequential), II or III.",
+)
+@options.option(
+    "--error",
+    metavar="TERM=TERM,…",
+    group=options.ANALYSIS,
+    help="Error terms of --formula, such as species=species:site.",
+)
+@options.option(
+    "--against",
+    metavar="MODEL",
+    group=options.ANALYSIS,
+    help="Test what --formula explains beyond this smaller model.",
 )
 @options.option(
     "--imputations",
@@ -89,11 +123,7 @@ _STEMS = ("anova", "pairwise", "allometry", "predicted", "landmarks", "repeatabi
     help="Pool --formula and --allometry over COUNT completions of missing landmarks, drawn from "
     "their uncertainty.",
 )
-@options.permutations
-@options.result_folder
-@options.report
-@options.covariates
-@options.reading
+@analysis_options
 def command(
     source: tuple[str, ...],
     formula: str | None,
@@ -103,14 +133,15 @@ def command(
     by_size: bool,
     sizes: str | None,
     individual: str | None,
-    space: str,
+    slopes: str | None,
+    paths: str | None,
+    replicates: str | None,
+    ss_type: str,
+    error: str | None,
+    against: str | None,
     imputations: int,
-    permutations: int,
-    seed: int,
-    output: str | None,
-    report: bool,
-    data: str | None,
     console: Console,
+    **settings: Any,
 ) -> None:
     """Test what shape depends on: groups, size, covariates; repeatability.
 
@@ -118,116 +149,160 @@ def command(
     classical tangent space, whatever warps a result has; missing landmarks are completed. P comes
     from permuting the residuals of reduced models.
     """
-    from defgpa.statistics import build_sample
-
-    if not (formula or landmarks or by_size or sizes or individual):
+    if not (
+        formula or landmarks or by_size or sizes or individual or slopes or paths or replicates
+    ):
         raise click.UsageError(
-            "Nothing to test: give --formula, --landmarks, --allometry or --repeatability."
+            "Nothing to test: give --formula, --landmarks, --allometry, --slopes, --trajectories, "
+            "--repeatability or --measurement-error."
         )
-    if pairwise and not formula:
-        raise click.UsageError("--pairwise compares the groups of a model: give --formula too.")
-    files = AnalysisFiles(output, report, "test.json")
-    results: dict[str, Any] = {}
-    if files.folder is not None:
-        refuse_inputs([*source, *filter(None, [data])], files.folder, *_STEMS, manifest="test.json")
-    with files.open(console, results):
-        x, shapes = read_sample_source(source)
-        chance = {"n_permutations": permutations, "seed": seed}
-        columns = collect_columns(console, data, shapes)
-        sample = build_sample(x, space=space)
-        results["coordinates"] = sample.provenance.to_dict()
-        run = _Run(console, files, sample, shapes, columns, chance, imputations, results)
+    for option, word in (("--pairwise", pairwise), ("--error", error), ("--against", against)):
+        if word and not formula:
+            raise click.UsageError(f"{option} goes with a model: give --formula too.")
+    with open_analysis(console, source, _NAMES, **settings) as analysis:
         if formula:
-            run.test_model(formula, pairwise)
+            model = analysis.fit_model(
+                formula,
+                ss_type=len(ss_type),
+                error=_parse_error_terms(error),
+                n_imputations=imputations,
+            )
+            analysis.add("anova", model, [row.__dict__ for row in model.table], "effects")
+            if against:
+                _compare_models(analysis, model, against)
+            if pairwise:
+                _compare_pairs(analysis, model, pairwise)
         if by_size or sizes:
-            run.test_allometry(_parse_sizes(sizes))
+            _test_allometry(analysis, _parse_sizes(sizes), imputations)
+        if slopes:
+            _compare_slopes(analysis, slopes)
+        if paths:
+            _compare_trajectories(analysis, paths)
         if landmarks:
-            run.compare_landmarks(landmarks, between)
+            _compare_landmarks(analysis, landmarks, between)
         if individual:
-            run.measure_repeatability(individual)
-        files.write_report(x, run.reported, f"Tests of {Path(source[0]).name}")
-    files.show(console, results)
+            _measure_repeatability(analysis, individual)
+        if replicates:
+            _measure_error(analysis, replicates)
 
 
-@dataclass
-class _Run:
-    """One command's tests, each shown, written and drawn."""
+def _compare_models(analysis: Analysis, model: ProcrustesAnova, against: str) -> None:
+    """Test what a model explains beyond a smaller one."""
+    from defgpa.statistics import compare_models
 
-    console: Console
-    files: AnalysisFiles
-    sample: Sample
-    shapes: Shapes
-    columns: dict[str, Any]
-    chance: dict[str, int]
-    imputations: int
-    results: dict[str, Any]
-    reported: list[Any] = field(default_factory=list)
+    table = compare_models(analysis.fit_model(against), model)
+    analysis.console.say(f"{model.formula}, compared with {against}\n{table}\n")
+    analysis.files.write_table("models.csv", table.to_csv())
+    analysis.results["models"] = [row.__dict__ for row in table]
 
-    def test_model(self, formula: str, pairwise: str | None) -> None:
-        """Test the terms of a formula, and the distances between its groups."""
-        from defgpa.errors import DefgpaError
-        from defgpa.statistics import procrustes_anova
 
-        try:
-            settings = {"n_imputations": self.imputations}
-            anova = self._permute(procrustes_anova, formula, self.sample, self.columns, **settings)
-        except DefgpaError as error:
-            if self.columns:
-                raise
-            raise DefgpaError(f"{error} A table with more is given by --data.") from None
-        self._add("anova", anova, [row.__dict__ for row in anova.table], "effects")
-        if pairwise:
-            with self.console.progress("Permuting") as tick:
-                pairs = anova.pairwise(pairwise, progress=tick)
-            values = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
-            self._add("pairwise", pairs, values, "pairwise")
+def _compare_pairs(analysis: Analysis, model: ProcrustesAnova, groups: str) -> None:
+    """Test the distances between the groups of a model."""
+    with analysis.console.progress("Permuting") as tick:
+        pairs = model.pairwise(groups, progress=tick)
+    values = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
+    analysis.add("pairwise", pairs, values, "pairwise")
 
-    def test_allometry(self, sizes: list[float]) -> None:
-        """Regress shape on log size (a column ``size``, or centroid size); predict at sizes."""
-        from defgpa.statistics import allometry
 
-        regression = self._permute(
-            allometry, self.sample, self.columns.get("size"), n_imputations=self.imputations
-        )
-        rows = [row.__dict__ for row in regression.anova.table]
-        self._add("allometry", regression, rows, "allometry", links=self.shapes.links)
-        if sizes:
-            names = [f"size {size:g}" for size in sizes]
-            points = regression.predict(sizes)
-            self.files.write_shapes("predicted", points, names, self.shapes.landmarks)
+def _test_allometry(analysis: Analysis, sizes: list[float], imputations: int) -> None:
+    """Regress shape on log size (a column ``size``, or centroid size); predict at sizes."""
+    from defgpa.statistics import allometry
 
-    def compare_landmarks(self, name: str, between: str | None) -> None:
-        """Compare two groups landmark by landmark."""
-        from defgpa.statistics import landmark_differences
+    size = analysis.columns.get("size")
+    regression = analysis.permute(allometry, analysis.sample, size, n_imputations=imputations)
+    rows = [row.__dict__ for row in regression.anova.table]
+    analysis.add("allometry", regression, rows, "allometry", links=analysis.shapes.links)
+    if sizes:
+        names = [f"size {size:g}" for size in sizes]
+        points = regression.predict(sizes)
+        analysis.files.write_shapes("predicted", points, names, analysis.shapes.landmarks)
 
-        groups = [str(value) for value in find_column(self.columns, name, "--landmarks")]
-        differences = self._permute(
-            landmark_differences, self.sample, groups, between=_two_groups(groups, between)
-        )
-        values = {"p": differences.p, "q": differences.q, "distance": differences.distances}
-        plot = "landmark_differences"
-        self._add("landmarks", differences, values, plot, links=self.shapes.links)
 
-    def measure_repeatability(self, name: str) -> None:
-        """Compare replicates of the same individuals."""
-        from defgpa.statistics import repeatability
+def _compare_slopes(analysis: Analysis, name: str) -> None:
+    """Compare the slopes of groups, and write the shapes without what size explains in them."""
+    from defgpa.statistics import group_allometry
 
-        result = repeatability(self.sample, find_column(self.columns, name, "--repeatability"))
-        values = {"overall": result.overall, "per_landmark": result.per_landmark}
-        self._add("repeatability", result, values, "repeatability", links=self.shapes.links)
+    groups = analysis.find_labels(name, "--slopes")
+    size = analysis.columns.get("size")
+    result = analysis.permute(group_allometry, analysis.sample, groups, size)
+    values = {
+        "groups": result.groups,
+        "lengths": result.lengths,
+        "length_p": result.length_p,
+        "angles": result.angles,
+        "angle_p": result.angle_p,
+        "table": [row.__dict__ for row in result.anova.table],
+    }
+    analysis.add("slopes", result, values, "group_allometry")
+    analysis.files.write_table("allometric_scores.csv", result.scores_to_csv())
+    shapes = result.correct_size()
+    analysis.files.write_shapes("size_corrected", shapes.points, shapes.names, shapes.landmarks)
 
-    def _permute(self, test: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-        """Run a permutation test, with a bar that moves where somebody watches."""
-        with self.console.progress("Permuting") as tick:
-            return test(*arguments, **settings, **self.chance, progress=tick)
 
-    def _add(self, name: str, result: Any, values: Any, plot: str, **settings: Any) -> None:
-        """Show a result, write its table, draw it by a plot of this name, and keep it."""
-        self.console.say(f"{result}\n")
-        self.files.write_table(f"{name}.csv", result.to_csv())
-        self.files.write_figure(f"{name}.png", plot, result, **settings)
-        self.results[name] = values
-        self.reported.append(result)
+def _compare_trajectories(analysis: Analysis, names: str) -> None:
+    """Compare the paths of groups through stages."""
+    from defgpa.statistics import trajectories
+
+    groups, stages = _find_two_columns(analysis, names, "--trajectories")
+    result = analysis.permute(trajectories, analysis.sample, groups, stages)
+    values = {"groups": result.groups, "lengths": result.lengths, "pairs": result.records()}
+    analysis.add("trajectories", result, values, "trajectories")
+
+
+def _compare_landmarks(analysis: Analysis, name: str, between: str | None) -> None:
+    """Compare two groups landmark by landmark."""
+    from defgpa.statistics import landmark_differences
+
+    groups = [str(value) for value in analysis.find_column(name, "--landmarks")]
+    pair = _two_groups(groups, between)
+    differences = analysis.permute(landmark_differences, analysis.sample, groups, between=pair)
+    values = {"p": differences.p, "q": differences.q, "distance": differences.distances}
+    links = analysis.shapes.links
+    analysis.add("landmarks", differences, values, "landmark_differences", links=links)
+
+
+def _measure_repeatability(analysis: Analysis, name: str) -> None:
+    """Compare replicates of the same individuals."""
+    from defgpa.statistics import repeatability
+
+    result = repeatability(analysis.sample, analysis.find_column(name, "--repeatability"))
+    values = {"overall": result.overall, "per_landmark": result.per_landmark}
+    links = analysis.shapes.links
+    analysis.add("repeatability", result, values, "repeatability", links=links)
+
+
+def _measure_error(analysis: Analysis, names: str) -> None:
+    """Separate systematic from random error of replicates."""
+    from defgpa.statistics import measurement_error
+
+    subject, replicate = _find_two_columns(analysis, names, "--measurement-error")
+    result = analysis.permute(measurement_error, analysis.sample, subject, replicate)
+    values = {
+        "table": [row.__dict__ for row in result.table],
+        "eta_squared": result.eta_squared,
+        "signal_to_noise": result.signal_to_noise,
+    }
+    analysis.add("measurement_error", result, values)
+
+
+def _find_two_columns(analysis: Analysis, names: str, option: str) -> tuple[Any, Any]:
+    """Return the two columns that ``A,B`` names."""
+    first, comma, second = (name.strip() for name in names.partition(","))
+    if not comma or not first or not second:
+        raise bad_word(option, "two columns such as species,stage", names)
+    return analysis.find_column(first, option), analysis.find_column(second, option)
+
+
+def _parse_error_terms(words: str | None) -> dict[str, str]:
+    """Parse ``species=species:site,…`` as terms and their error terms."""
+    terms = {}
+    for item in (words or "").split(","):
+        term, sign, denominator = (name.strip() for name in item.partition("="))
+        if sign and term and denominator:
+            terms[term] = denominator
+        elif item.strip():
+            raise bad_word("--error", "terms such as species=species:site", words)
+    return terms
 
 
 def _two_groups(groups: list[str], between: str | None) -> tuple[str, str]:

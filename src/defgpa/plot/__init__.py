@@ -23,7 +23,7 @@ from defgpa.plot._displacements import (
 )
 from defgpa.plot._effects import effects, pairwise
 from defgpa.plot._grid import deformation_grid
-from defgpa.plot._groups import canonical_variates, disparity
+from defgpa.plot._groups import canonical_variates, disparity, group_allometry, trajectories
 from defgpa.plot._maps import missing_map, residual_map
 from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
 from defgpa.plot._overlay import before_and_after, landmark_ellipses, overlay, predictions
@@ -45,6 +45,7 @@ __all__ = [
     "displacement_heat",
     "displacements",
     "effects",
+    "group_allometry",
     "landmark_differences",
     "landmark_ellipses",
     "missing_map",
@@ -64,4 +65,5 @@ __all__ = [
     "smoothing_path",
     "spectrum",
     "symmetry",
+    "trajectories",
 ]

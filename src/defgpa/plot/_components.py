@@ -13,11 +13,9 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
-from defgpa.plot._views import choose_magnification, choose_view, draw_change, find_limits
+from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.shapes import Shapes
 from defgpa.statistics import Outliers, ShapePCA
-
-_ENDS = ((0, 0), (0, 1), (1, 0), (1, 1))  # which of the two components, its low or high end
 
 
 def components(
@@ -98,7 +96,8 @@ def components(
     faces = None if shapes is None or shapes.n_dims == 2 else shapes.faces
     surface = style.choose_surface(pca.mean_, faces)
     joined = list(shapes.links if links is None and shapes is not None else links or ())
-    ends, factor = _draw_ends(axes, pca, which, scores, magnify, joined, surface)
+    across, up = _describe_axes(pca, which, scores)
+    ends, factor = draw_ends(axes, across, up, joined, surface, magnify)
     if surface is not None:
         style.add_note(axes, surface.note)
     return style.Artists(
@@ -156,60 +155,18 @@ def _label_components(ax: style.AnyAxes, pca: ShapePCA, which: tuple[int, int]) 
     ax.axvline(0, color=style.MISSING, linewidth=0.8, zorder=0)
 
 
-def _draw_ends(
-    ax: style.AnyAxes,
-    pca: ShapePCA,
-    which: tuple[int, int],
-    scores: Array,
-    magnify: float | None,
-    links: Sequence[tuple[int, int]],
-    surface: style.Surface | None,
-) -> tuple[tuple[Any, ...], float]:
-    """Draw the shapes at both ends of two components around the axes, all to one scale."""
-    extremes = np.array([scores.min(axis=0), scores.max(axis=0)])  # (end, component)
-    directions = pca.components_[[k - 1 for k in which]]
-    changes = np.array([extremes[high, side] * directions[side] for side, high in _ENDS])
-    view = choose_view(pca.mean_, changes)
-    lengths = np.linalg.norm(view(changes), axis=2)
-    factor = max(1.0, choose_magnification(lengths, view(pca.mean_), None))
-    factor = factor if magnify is None else magnify
-    shapes = pca.mean_ + factor * changes
-    limits = find_limits(view, [pca.mean_, *shapes])
-    ends = _make_end_axes(ax, limits)
-    deviations = np.sqrt(pca.explained_variance_[[k - 1 for k in which]])
-    magnified = "" if factor == 1.0 else f", change × {factor:g}"
-    for (side, high), shape, end in zip(_ENDS, shapes, ends, strict=True):
-        draw_change(end, pca.mean_, shape, view, links, surface)
-        end.set(xlim=limits[0], ylim=limits[1])
-        deviation = extremes[high, side] / deviations[side]
-        end.set_title(f"PC{which[side]} {deviation:+.1f} SD{magnified}", fontsize=8, pad=2)
-    return ends, float(factor)
-
-
-def _make_end_axes(ax: style.AnyAxes, limits: Array) -> tuple[style.AnyAxes, ...]:
-    """Divide the place of the axes: two small axes below it, two on its right (low end first).
-
-    They are as high and wide as shapes within the limits need. Axes that were placed by hand have
-    nothing to divide; the small ones are put outside of them.
-    """
-    aspect = float(np.divide(*np.ptp(limits, axis=1)[::-1]))  # of a shape, height over width
-    spec = ax.get_subplotspec()
-    if spec is None:
-        low, high = -0.2 - 0.4 * min(aspect, 1.0), 0.4 * min(aspect, 1.0)
-        places = [(0.0, low, 0.48, high), (0.52, low, 0.48, high)]
-        places += [(1.04, 0.0, 0.46, 0.45), (1.04, 0.5, 0.46, 0.45)]
-        return tuple(ax.inset_axes(place) for place in places)
-    figure = ax.figure
-    width, height = spec.get_position(figure).size * figure.get_size_inches()
-    title = 0.25 / height
-    below = np.clip(0.36 * width / height * aspect + title, 0.12, 0.36)
-    beside = np.clip(0.36 * height / width / aspect, 0.16, 0.34)
-    heights = (1 - below - 0.04, 0.04, below)  # a gap for the titles of the ends below
-    parts = spec.subgridspec(3, 2, width_ratios=(1 - beside, beside), height_ratios=heights)
-    ax.set_subplotspec(parts[0, 0])
-    row, column = parts[2, 0].subgridspec(1, 2), parts[0, 1].subgridspec(2, 1)
-    cells = (row[0], row[1], column[1], column[0])
-    return tuple(figure.add_subplot(cell) for cell in cells)
+def _describe_axes(
+    pca: ShapePCA, which: tuple[int, int], scores: Array
+) -> tuple[ShapeAxis, ShapeAxis]:
+    """Return both components with the shapes at the observed ends of each."""
+    axes = []
+    for side, k in enumerate(which):
+        ends = np.array([scores[:, side].min(), scores[:, side].max()])
+        deviations = ends / np.sqrt(pca.explained_variance_[k - 1])
+        titles = tuple(f"PC{k} {deviation:+.1f} SD" for deviation in deviations)
+        changes = ends[:, None, None] * pca.components_[k - 1]
+        axes.append(ShapeAxis(pca.mean_, changes, (titles[0], titles[1])))
+    return axes[0], axes[1]
 
 
 def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) -> style.Artists:

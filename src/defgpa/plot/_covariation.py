@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
+from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.plot._views import choose_magnification, choose_view, draw_change, find_limits
 from defgpa.statistics import (
     EvolutionaryRates,
@@ -139,9 +140,10 @@ def covariation(
     *,
     groups: Sequence[Hashable] | None = None,
     axis: int = 1,
-    names: tuple[str, str] = ("block 1", "block 2"),
+    names: tuple[str, str] | None = None,
+    magnify: float | None = None,
 ) -> style.Artists:
-    """Draw the scores of two blocks along a pair of axes, with the line of their major axis.
+    """Draw the scores of two blocks along a pair of axes, with the shapes at the ends of each.
 
     Parameters
     ----------
@@ -153,13 +155,16 @@ def covariation(
         One value a specimen.
     axis : int
         The pair of axes, counted from 1.
-    names : pair of str
-        Of the blocks.
+    names : pair of str, optional
+        Of the blocks; by default as the analysis names them.
+    magnify : float, optional
+        By how much the change at the ends is magnified; by default so that it can be seen.
 
     Returns
     -------
     Artists
-        ``dots`` of the groups and the ``line``.
+        ``dots`` of the groups, the ``line`` of the major axis, and ``ends``: the axes with the
+        shapes of the blocks that are shapes, those of the first block below.
 
     Examples
     --------
@@ -172,7 +177,8 @@ def covariation(
     """
     if not 1 <= axis <= len(pls.singular_values):
         raise ShapeError(f"The 'axis' is 1 to {len(pls.singular_values)}. Got {axis!r}.")
-    axes = style.prepare_axes(ax, 2)
+    axes = style.prepare_axes(ax, 2, height=5.2)
+    names = names or pls.blocks
     places = np.column_stack([pls.x_scores[:, axis - 1], pls.y_scores[:, axis - 1]])
     centre = places.mean(axis=0)
     direction = np.linalg.svd(places - centre, full_matrices=False)[2][0]
@@ -190,7 +196,23 @@ def covariation(
         style.add_note(axes, text)
     else:
         style.add_legend(axes, list(dots.values()), title=text, alignment="left")
-    return style.Artists(dots=tuple(dots.values()), line=line)
+    sides = [
+        _describe_block(pls, axis, block, name) for block, name in zip("xy", names, strict=True)
+    ]
+    shapes: tuple[style.AnyAxes, ...] = ()
+    if any(side is not None for side in sides):
+        shapes, _ = draw_ends(axes, sides[0], sides[1], magnify=magnify)
+    return style.Artists(dots=tuple(dots.values()), line=line, ends=shapes)
+
+
+def _describe_block(pls: TwoBlockPLS, axis: int, block: str, name: str) -> ShapeAxis | None:
+    """Return the axis of a block with the shapes at its observed ends; None for numbers."""
+    scores = (pls.x_scores if block == "x" else pls.y_scores)[:, axis - 1]
+    mean = pls.predict(0.0, axis, block)
+    if mean.ndim != 2:
+        return None
+    ends = [pls.predict(score, axis, block) - mean for score in (scores.min(), scores.max())]
+    return ShapeAxis(mean, np.stack(ends), (f"{name}, low", f"{name}, high"))
 
 
 def permuted(

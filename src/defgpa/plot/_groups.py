@@ -1,12 +1,16 @@
-"""Draw disparities with their intervals, and specimens along canonical variates."""
+"""Draw disparities, canonical variates, allometry by groups and trajectories."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
-from defgpa.statistics import Classification, Disparity
+from defgpa.plot._ends import ShapeAxis, draw_ends
+from defgpa.statistics import Classification, Disparity, GroupAllometry, Trajectories
 
 
 def disparity(found: Disparity, ax: Axes | None = None) -> style.Artists:
@@ -43,16 +47,34 @@ def disparity(found: Disparity, ax: Axes | None = None) -> style.Artists:
     return style.Artists(variances=variances, intervals=intervals)
 
 
-def canonical_variates(found: Classification, ax: Axes | None = None) -> style.Artists:
-    """Draw specimens on the first two canonical variates; those assigned elsewhere are ringed.
+def canonical_variates(
+    found: Classification,
+    ax: Axes | None = None,
+    *,
+    links: Sequence[tuple[int, int]] = (),
+    magnify: float | None = None,
+) -> style.Artists:
+    """Draw specimens on the first two canonical variates, with the shapes at the ends of each.
 
-    With two groups there is one variate: its values are drawn against the posterior probability of
-    the specimen's own group.
+    Specimens assigned elsewhere are ringed. With two groups there is one variate: its values are
+    drawn against the posterior probability of the specimen's own group.
+
+    Parameters
+    ----------
+    found : Classification
+        Of ``defgpa.statistics.classify``.
+    ax : Axes, optional
+        Where to draw; a new figure by default. The ends stand below and to the right of it.
+    links : sequence of (int, int)
+        Landmarks joined by a line in the shapes at the ends.
+    magnify : float, optional
+        By how much the change at the ends is magnified; by default so that it can be seen.
 
     Returns
     -------
     Artists
-        ``specimens``, one marker set a group, and the ``rings``.
+        ``specimens``, one marker set a group, the ``rings``, ``ends``: the axes with the shapes
+        there, and ``magnify``.
 
     Examples
     --------
@@ -65,7 +87,7 @@ def canonical_variates(found: Classification, ax: Axes | None = None) -> style.A
     >>> len(canonical_variates(found, Figure().subplots()).specimens)
     3
     """
-    axes = style.prepare_axes(ax, 2)
+    axes = style.prepare_axes(ax, 2, height=5.2)
     across = found.variates[:, 0]
     has_second = found.variates.shape[1] > 1
     up = found.variates[:, 1] if has_second else found.posterior[np.arange(len(across)), found.true]
@@ -84,4 +106,105 @@ def canonical_variates(found: Classification, ax: Axes | None = None) -> style.A
     label = "Canonical variate 2" if has_second else "Probability of its own group, left out"
     axes.set(xlabel="Canonical variate 1", ylabel=label)
     style.add_legend(axes)
-    return style.Artists(specimens=specimens, rings=rings)
+    sides = [
+        ShapeAxis(
+            found.mean,
+            np.array([scores.min(), scores.max()])[:, None, None] * change,
+            (f"CV{k} {scores.min():+.1f}", f"CV{k} {scores.max():+.1f}"),
+        )
+        for k, (scores, change) in enumerate(zip(found.variates.T, found.axes, strict=True), 1)
+    ]
+    ends, factor = draw_ends(
+        axes, sides[0], sides[1] if has_second else None, links, magnify=magnify
+    )
+    return style.Artists(specimens=specimens, rings=rings, ends=ends, magnify=factor)
+
+
+def group_allometry(result: GroupAllometry, ax: Axes | None = None) -> style.Artists:
+    """Draw the three common scores of allometry over size: CAC, regression score, predicted line.
+
+    Parameters
+    ----------
+    result : GroupAllometry
+        Of ``defgpa.statistics.group_allometry``.
+    ax : Axes, optional
+        Where to draw, divided into three; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``panels``, the three axes, and ``scores``, the artists of the groups in each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import group_allometry as compare
+    >>> from matplotlib.figure import Figure
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(12, 8, 2))
+    >>> drawn = group_allometry(compare(x, list("ab") * 6, n_permutations=9), Figure().subplots())
+    >>> len(drawn.panels), len(drawn.scores[0])
+    (3, 2)
+    """
+    axes = style.prepare_axes(ax, 2, height=3.2)
+    titles = ("common component (CAC)", "regression score", "predicted line")
+    values = (result.common_component, result.regression_scores, result.predicted_line)
+    names = [result.groups[code] for code in result.codes]
+    panels, scores = style.divide_axes(axes, 3), []
+    for panel, title, score in zip(panels, titles, values, strict=True):
+        places = np.column_stack([np.log(result.sizes), score])
+        scores.append(tuple(style.draw_groups(panel, places, names).values()))
+        panel.set_ylabel(title)
+        panel.locator_params(nbins=4)
+        panel.tick_params(labelsize=7)
+    panels[1].set_xlabel("log size")
+    handles = list(scores[0])
+    style.add_legend(panels[0], handles, ncols=min(4, len(handles)))
+    return style.Artists(panels=panels, scores=tuple(scores))
+
+
+def trajectories(result: Trajectories, ax: Axes | None = None) -> style.Artists:
+    """Draw the paths of groups through their stages, on the principal components of the means.
+
+    Parameters
+    ----------
+    result : Trajectories
+        Of ``defgpa.statistics.trajectories``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``paths`` of the groups, and ``names`` of the stages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import trajectories as compare
+    >>> from matplotlib.figure import Figure
+    >>> x = np.random.default_rng(0).normal(size=(12, 8, 2))
+    >>> result = compare(x, list("ab") * 6, np.repeat([1, 2, 3], 4), 9)
+    >>> len(trajectories(result, Figure().subplots()).paths)
+    2
+    """
+    axes = style.prepare_axes(ax, 2)
+    g, s = result.means.shape[:2]
+    flat = result.means.reshape(g * s, -1)
+    U, lengths, _ = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    places = (U[:, :2] * lengths[:2]).reshape(g, s, 2)
+    shares = 100 * lengths**2 / (lengths**2).sum()
+    paths, names = [], []
+    for place, (name, look) in zip(places, assign_looks(result.groups).items(), strict=True):
+        line = axes.plot(*place.T, "-", marker=look.marker, color=look.colour, label=name)[0]
+        axes.plot(*place[0], look.marker, color=look.colour, markerfacecolor="white")
+        paths.append(line)
+        names += style.label_points(axes, place, [style.shorten(stage) for stage in result.stages])
+    axes.set(
+        xlabel=f"PC1 of the means ({shares[0]:.1f} %)",
+        ylabel=f"PC2 of the means ({shares[1]:.1f} %)",
+    )
+    axes.margins(0.12)
+    style.add_legend(axes, paths)
+    style.add_note(axes, "hollow: the first stage")
+    return style.Artists(paths=tuple(paths), names=tuple(names))

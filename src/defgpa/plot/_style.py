@@ -86,6 +86,20 @@ def prepare_axes(
     return ax
 
 
+def divide_axes(ax: AnyAxes, count: int) -> tuple[AnyAxes, ...]:
+    """Divide the place of axes into panels side by side, of which the axes are the first.
+
+    Axes that were placed by hand get the others on their right.
+    """
+    spec = ax.get_subplotspec()
+    if spec is None:
+        others = [ax.inset_axes((1.2 * k, 0.0, 1.0, 1.0)) for k in range(1, count)]
+        return (ax, *others)
+    cells = spec.subgridspec(1, count)
+    ax.set_subplotspec(cells[0])
+    return (ax, *(ax.figure.add_subplot(cells[k]) for k in range(1, count)))
+
+
 def choose_height(width: float, n_dims: int, points: Array | None) -> float:
     """Return how high (in inches) a plot of points to equal scales is, with labels and legend."""
     if points is None or n_dims == 3:

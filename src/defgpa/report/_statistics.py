@@ -15,11 +15,22 @@ from defgpa.formatting import format_number
 from defgpa.semilandmarks import SlidShapes
 from defgpa.statistics import (
     Allometry,
+    Classification,
+    Disparity,
+    EffectSizes,
+    EvolutionaryRates,
+    GroupAllometry,
     LandmarkDifferences,
+    MeasurementError,
+    ModuleTest,
     PairwiseDistances,
+    PhylogeneticComponents,
+    PhylogeneticSignal,
     ProcrustesAnova,
     Repeatability,
     Symmetry,
+    Trajectories,
+    TwoBlockPLS,
 )
 from defgpa.statistics.table import EffectTable, probabilities
 
@@ -31,6 +42,17 @@ Statistic = (
     | LandmarkDifferences
     | Symmetry
     | Repeatability
+    | Disparity
+    | Classification
+    | TwoBlockPLS
+    | ModuleTest
+    | EffectSizes
+    | GroupAllometry
+    | Trajectories
+    | MeasurementError
+    | PhylogeneticSignal
+    | PhylogeneticComponents
+    | EvolutionaryRates
     | SlidShapes
 )
 
@@ -46,7 +68,13 @@ class Section(NamedTuple):
     caption: str  # of the table
     table: Sequence[Sequence[str]]  # its header and rows
     picture: dict[str, str] | None  # addresses of the figure by format; None without matplotlib
+    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()  # tables with their captions
     id: str = ""
+
+    @property
+    def tables(self) -> tuple[tuple[str, Sequence[Sequence[str]]], ...]:
+        """All tables with their captions."""
+        return ((self.caption, self.table), *self.further)
 
 
 def build_sections(statistics: Iterable[Statistic], links: Links) -> list[Section]:
@@ -61,7 +89,7 @@ def _build_section(statistic: Statistic, links: Links) -> Section:
     for kind, build in _BUILDERS.items():
         if isinstance(statistic, kind):
             section = build(statistic, links)
-            if isinstance(statistic, SlidShapes):
+            if isinstance(statistic, (SlidShapes, EffectSizes)):  # they have no coordinates
                 return section
             return section._replace(words=(*section.words, str(statistic.provenance)))
     kinds = ", ".join(kind.__name__ for kind in _BUILDERS)
@@ -70,8 +98,16 @@ def _build_section(statistic: Statistic, links: Links) -> Section:
 
 
 def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
+    order = {
+        1: "The terms are added sequentially",
+        2: "Each term is added to all that do not contain it",
+        3: "Each term is added to all others",
+    }[anova.ss_type]
+    weighted = (
+        "" if anova.design.whitening is None else "Generalised least squares along the tree. "
+    )
     how = (
-        f"{anova.formula}. The terms are added sequentially; the F of each is compared with "
+        f"{anova.formula}. {weighted}{order}; the F of each is compared with "
         f"{anova.permutations.count:,} permutations of the residuals of the model without it."
     )
     significant = [row.term for row in anova.table if row.p <= _LEVEL]
@@ -80,7 +116,7 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
         result = f"Significant (P ≤ {_LEVEL:g}): {format_some(significant, _MAX_NAMES)}."
     n_terms = sum(row.f == row.f for row in anova.table)
     picture = _draw("effects", anova, height=1.6 + 0.7 * n_terms)
-    caption = "Sequential sums of squares"
+    caption = f"Sums of squares of type {'I' * anova.ss_type}"
     return Section(
         "What shape depends on", (how, result), caption, _tabulate_effects(anova.table), picture
     )
@@ -159,6 +195,179 @@ def _describe_repeatability(repeatability: Repeatability, links: Links) -> Secti
     return Section("Repeatability", words, "Landmark by landmark", table, picture)
 
 
+def _describe_disparity(disparity: Disparity, links: Links) -> Section:
+    pairs = disparity.cells()
+    largest = disparity.groups[int(np.argmax(disparity.variances))]
+    n_significant = int((disparity.p[np.triu_indices_from(disparity.p, 1)] <= _LEVEL).sum())
+    kind = "partial disparity" if disparity.partial else "Procrustes variance"
+    words = (
+        f"How much the groups vary: the {kind} of each, with a 95 % interval from resampling its "
+        "specimens. P of a difference comes from permuting residuals between groups.",
+        f"It is largest in {largest}. Of {len(pairs)} pairs, {n_significant} differ "
+        f"significantly (P ≤ {_LEVEL:g}).",
+    )
+    rows = [
+        (name, format_number(variance), f"{format_number(low)} to {format_number(high)}")
+        for name, variance, (low, high) in zip(
+            disparity.groups, disparity.variances, disparity.intervals, strict=True
+        )
+    ]
+    table = [("Group", kind.capitalize(), "95 % interval"), *rows]
+    further = (("Pairs of groups", [("Pair", "Difference", "P"), *pairs]),)
+    picture = _draw("disparity", disparity, height=1.3 + 0.45 * len(rows))
+    return Section("How much groups vary", words, "Variances", table, picture, further)
+
+
+def _describe_classification(classification: Classification, links: Links) -> Section:
+    words = (
+        f"Linear discriminants of {classification.n_components} components of shape; every "
+        f"specimen was assigned by a rule made without it. {classification.accuracy:.1%} are "
+        f"correct, where chance would give {classification.chance_level:.1%} (kappa "
+        f"{classification.kappa:.2f}).",
+        "The figure shows the canonical variates with the shapes at their ends; ringed specimens "
+        "were assigned to another group. Variates are made to part the groups: how well they do "
+        "is said by the table, not by the figure.",
+    )
+    rows = [
+        (name, *map(str, row))
+        for name, row in zip(classification.groups, classification.confusion, strict=True)
+    ]
+    table = [("Group", *(f"as {g}" for g in classification.groups)), *rows]
+    header = ("Pair", "Mahalanobis", "P", "Procrustes", "P")
+    further = (("Distances between groups", [header, *classification.distance_cells()]),)
+    picture = _draw("canonical_variates", classification, height=6.0, links=links)
+    caption = "Specimens by group and assignment"
+    heading = "Can the groups be told apart?"
+    return Section(heading, words, caption, table, picture, further)
+
+
+def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
+    first, second = pls.blocks
+    words = (
+        f"Two-block partial least squares of {first} and {second}: the pair of axes along which "
+        f"they covary most. r-PLS is {pls.r:.3f} (Z {pls.z:.2f}, P {probabilities([pls.p])[0]}); "
+        f"the first pair has {pls.shares[0]:.1%} of the squared covariance. The shapes are those "
+        "at the ends of the axes.",
+    )
+    rows = [
+        (str(k), format_number(value), f"{share:.1%}")
+        for k, (value, share) in enumerate(zip(pls.singular_values, pls.shares, strict=True), 1)
+    ]
+    table = [("Axis", "Singular value", "Share"), *rows[:8]]
+    picture = _draw("covariation", pls, height=6.0)
+    return Section(f"How {first} and {second} covary", words, "Pairs of axes", table, picture)
+
+
+def _describe_modules(test: ModuleTest, links: Links) -> Section:
+    meaning = {
+        "CR": "The covariance ratio is the covariance between modules over that within them: "
+        "below 1 where modules vary on their own. Chance assigns landmarks to modules at random.",
+    }.get(
+        test.statistic,
+        "r-PLS is the correlation between modules along the axes that covary most. Chance permutes "
+        "the specimens of each module.",
+    )
+    words = (
+        f"Modules: {format_some(test.modules, _MAX_NAMES)}. {meaning}",
+        f"{test.statistic} is {test.observed:.3f} (Z {format_number(test.z)}, "
+        f"P {probabilities([test.p])[0]}).",
+    )
+    table = [("Module", "Module", test.statistic)]
+    table += [(str(a), str(b), format_number(value)) for a, b, value in test.to_rows()]
+    heading = "Modularity" if test.statistic == "CR" else "Integration"
+    return Section(heading, words, "Pairs of modules", table, _draw("permuted", test))
+
+
+def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
+    words = ("Effect sizes compared: the difference of two Z over its standard error.",)
+    effects = zip(sizes.names, sizes.effect_sizes, strict=True)
+    table = [("Hypothesis", "Z"), *((n, format_number(z)) for n, z in effects)]
+    rows = [(f"{a} – {b}", format_number(z), format_number(p)) for a, b, z, p in sizes.to_rows()]
+    further = (("Pairs", [("Pair", "Difference", "P"), *rows]),)
+    return Section("Hypotheses compared", words, "Effect sizes", table, None, further)
+
+
+def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Section:
+    row = allometry.anova.table["log(size):group"]
+    words = (
+        f"Do the groups change in the same way with size? The interaction of size and group has P "
+        f"{probabilities([row.p])[0]}. Slopes are compared by length (how much shape changes) and "
+        "angle (how).",
+        "The figure shows the common allometric component, the regression score and the predicted "
+        "line of every specimen over log size.",
+    )
+    table = _tabulate_effects(allometry.anova.table)
+    header = ("Pair", "Length difference", "P", "Angle", "P")
+    further = (("Slopes of groups", [header, *allometry.cells()]),)
+    picture = _draw("group_allometry", allometry, height=3.4)
+    return Section("Shape and size by group", words, "Model", table, picture, further)
+
+
+def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
+    words = (
+        f"The paths of {len(paths.groups)} groups through {len(paths.stages)} stages "
+        f"({', '.join(paths.stages)}), compared by length, angle and form.",
+    )
+    header = ("Pair", "Length difference", "P", "Angle", "P", "Form", "P")
+    picture = _draw("trajectories", paths)
+    return Section("Trajectories", words, "Pairs of groups", [header, *paths.cells()], picture)
+
+
+def _describe_measurement_error(error: MeasurementError, links: Links) -> Section:
+    words = (
+        f"{error.eta_squared:.1%} of the measurement error is systematic: a shift that a replicate "
+        "has in all subjects. The sum of squares of the subjects is "
+        f"{format_number(error.signal_to_noise)} times that of random error.",
+    )
+    table = _tabulate_effects(error.table)
+    return Section("Measurement error", words, "Subjects, replicates, random error", table, None)
+
+
+def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
+    words = (
+        f"K is {format_number(signal.k)} (P {probabilities([signal.p])[0]}), 1 being what Brownian "
+        "motion along the tree leads one to expect; P comes from permuting the shapes among the "
+        f"{len(signal.species)} tips.",
+        f"The effect size Z of the likelihood, of {signal.n_components} components and λ "
+        f"{signal.scaling:.3g}, is {format_number(signal.z, unknown='none')}; it compares data "
+        "sets.",
+    )
+    table = [("K", "P", "Z", "λ", "Components")]
+    table += [
+        (
+            *(format_number(signal.k), probabilities([signal.p])[0]),
+            *(format_number(signal.z, unknown="none"), f"{signal.scaling:.3g}"),
+            str(signal.n_components),
+        )
+    ]
+    return Section("Phylogenetic signal", words, "Signal", table, _draw("permuted", signal))
+
+
+def _describe_phylogenetic_components(space: PhylogeneticComponents, links: Links) -> Section:
+    words = (
+        f"{len(space.shapes)} species and {len(space.ancestors)} ancestors, whose shapes are the "
+        "most likely ones under Brownian motion. The shape in the corner is that of the root, "
+        "bent from the mean of the species.",
+    )
+    rows = [
+        (str(k), format_number(variance), f"{share:.1%}")
+        for k, (variance, share) in enumerate(zip(space.variances, space.shares, strict=True), 1)
+    ]
+    table = [("Component", "Variance", "Share"), *rows[:8]]
+    picture = _draw("phylomorphospace", space, height=5.6)
+    return Section("The tree in morphospace", words, "Components", table, picture)
+
+
+def _describe_rates(rates: EvolutionaryRates, links: Links) -> Section:
+    words = (
+        f"The fastest group evolved {rates.ratio:.3g} times as fast as the slowest (P "
+        f"{probabilities([rates.p])[0]}); rates are per coordinate and unit of branch length.",
+    )
+    rows = zip(rates.names, rates.counts, rates.rates, strict=True)
+    table = [("Group", "Species", "Rate"), *((n, str(k), format_number(r)) for n, k, r in rows)]
+    return Section("Rates of evolution", words, "Rates", table, _draw("permuted", rates))
+
+
 def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
     moved = np.where(np.isnan(slid.distances), 0.0, slid.distances)
     order = np.argsort(-moved.max(axis=1), kind="stable")
@@ -188,6 +397,17 @@ _BUILDERS: dict[type, Callable[[Any, Links], Section]] = {
     LandmarkDifferences: _describe_landmarks,
     Symmetry: _describe_symmetry,
     Repeatability: _describe_repeatability,
+    Disparity: _describe_disparity,
+    Classification: _describe_classification,
+    TwoBlockPLS: _describe_pls,
+    ModuleTest: _describe_modules,
+    EffectSizes: _describe_effect_sizes,
+    GroupAllometry: _describe_group_allometry,
+    Trajectories: _describe_trajectories,
+    MeasurementError: _describe_measurement_error,
+    PhylogeneticSignal: _describe_signal,
+    PhylogeneticComponents: _describe_phylogenetic_components,
+    EvolutionaryRates: _describe_rates,
     SlidShapes: _describe_sliding,
 }
 

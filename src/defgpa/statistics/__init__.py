@@ -21,6 +21,7 @@ from defgpa.statistics.model_comparison import compare_models
 from defgpa.statistics.modularity import modularity
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
+from defgpa.statistics.partition import partition_by_links, read_partitions
 from defgpa.statistics.phylogenetic_components import (
     PhylogeneticComponents,
     phylogenetic_components,
@@ -83,9 +84,11 @@ __all__ = [
     "measurement_error",
     "modularity",
     "outliers",
+    "partition_by_links",
     "phylogenetic_components",
     "phylogenetic_signal",
     "procrustes_anova",
+    "read_partitions",
     "read_tree",
     "repeatability",
     "specimens",

@@ -20,6 +20,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
+from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
@@ -53,6 +54,8 @@ class Classification(Rows):
         Canonical variates, at unit variance within groups.
     axes : array (k, m, d)
         The change of shape per unit of each canonical variate.
+    mean : array (m, d)
+        The mean shape, whose variates are 0.
     singular_values : array (k,)
         Of the canonical variates, as MASS's ``lda``: √ of between over within variance.
     between_scores, between_scores_left_out : array (n, k)
@@ -77,6 +80,7 @@ class Classification(Rows):
     n_components: int
     variates: Array
     axes: Array
+    mean: Array
     singular_values: Array
     between_scores: Array
     between_scores_left_out: Array
@@ -107,6 +111,32 @@ class Classification(Rows):
         return f"{head}\n{self.provenance}\n\n{table}\n\n{pairs}"
 
     __repr__ = __str__
+
+    def scores_to_csv(self) -> str:
+        """Return a row for each specimen: canonical variates, posterior probabilities, bgPCA.
+
+        Posterior probabilities and components between groups are those of the specimen left out.
+        """
+        parts = [self.variates, self.posterior, self.between_scores_left_out]
+        heads = [
+            *("name", "group"),
+            *(f"variate_{k + 1}" for k in range(self.variates.shape[1])),
+            *(f"probability_{group}" for group in self.groups),
+            *(f"between_group_{k + 1}" for k in range(self.between_scores_left_out.shape[1])),
+        ]
+        rows = zip(self.names, self.true, np.hstack(parts).tolist(), strict=True)
+        return format_csv(heads, [(name, self.groups[k], *row) for name, k, row in rows])
+
+    def distances_to_csv(self) -> str:
+        """Return a row for each pair of groups: Mahalanobis and Procrustes distances with P."""
+        first, second = np.triu_indices(len(self.groups), 1)
+        squares = (self.mahalanobis, self.mahalanobis_p, self.procrustes, self.procrustes_p)
+        rows = [
+            (self.groups[i], self.groups[j], *(float(square[i, j]) for square in squares))
+            for i, j in zip(first, second, strict=True)
+        ]
+        heads = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
+        return format_csv(heads, rows)
 
     def distance_cells(self) -> list[tuple[str, ...]]:
         """Return the distances between groups as text, without a header."""
@@ -202,6 +232,7 @@ def classify(
         chosen,
         variates,
         axes,
+        tangents.mean(axis=0),
         _canonical_singular_values(variates, codes),
         between,
         left_out,

@@ -48,6 +48,8 @@ class TwoBlockPLS(Rows):
         (m, d) of a block of landmarks, or (q,) of a table of numbers.
     permuted : array (n_permutations,)
         r-PLS under chance.
+    blocks : pair of str
+        The names of the blocks, for figures.
     provenance : Provenance
         Which coordinates were analysed.
     """
@@ -67,6 +69,7 @@ class TwoBlockPLS(Rows):
     x_size: tuple[int, ...]
     y_size: tuple[int, ...]
     permuted: Array
+    blocks: tuple[str, str]
     provenance: Provenance
 
     @property
@@ -157,7 +160,7 @@ def two_block_pls(
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
-    blocks = _split_blocks(sample, y, partition)
+    blocks, names = _split_blocks(sample, y, partition)
     n = sample.shapes.n_shapes
     X, Y = ((block - block.mean(axis=0)).reshape(n, -1) for block in blocks)
     U, D, Vt = np.linalg.svd(X.T @ Y / (n - 1), full_matrices=False)
@@ -179,19 +182,23 @@ def two_block_pls(
         blocks[0].shape[1:],
         blocks[1].shape[1:],
         permuted,
+        names,
         sample.provenance,
     )
 
 
-def _split_blocks(sample: Sample, y: Any, partition: Any) -> tuple[Array, Array]:
-    """Return the two blocks: landmarks (n, m, d), or numbers (n, q)."""
+def _split_blocks(
+    sample: Sample, y: Any, partition: Any
+) -> tuple[tuple[Array, Array], tuple[str, str]]:
+    """Return the two blocks, landmarks (n, m, d) or numbers (n, q), and their names."""
     tangents = sample.tangents
     if partition is None:
-        return tangents, _read_block(y, len(tangents))
+        second = _read_block(y, len(tangents))
+        return (tangents, second), ("shape", "numbers" if second.ndim == 2 else "other landmarks")
     names, codes = parse_partition(partition, sample.shapes.landmarks)
     if len(names) != 2:
         raise DefgpaError(f"Two-block PLS has 2 sets of landmarks; got {len(names)}.")
-    return tangents[:, codes == 0], tangents[:, codes == 1]
+    return (tangents[:, codes == 0], tangents[:, codes == 1]), (names[0], names[1])
 
 
 def _read_block(y: Any, n: int) -> Array:

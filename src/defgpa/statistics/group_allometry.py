@@ -19,6 +19,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
+from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
@@ -96,6 +97,14 @@ class GroupAllometry(Rows):
         target = logs.mean() if size is None else float(np.log(size))
         corrected = self.anova.tangents - (logs - target)[:, None, None] * self.pooled_slope
         return self.shapes.with_points(corrected)
+
+    def scores_to_csv(self) -> str:
+        """Return a row for each specimen: size, CAC, regression score and predicted line."""
+        columns = (self.sizes, self.common_component, self.regression_scores, self.predicted_line)
+        figures = np.column_stack(columns).tolist()
+        rows = zip(self.shapes.names, self.codes, figures, strict=True)
+        heads = ("name", "group", "size", "cac", "regression_score", "predicted_line")
+        return format_csv(heads, [(name, self.groups[k], *row) for name, k, row in rows])
 
     def _rows(self) -> list[tuple[Any, ...]]:
         first, second = np.triu_indices(len(self.groups), 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
@@ -78,6 +78,7 @@ def measurement_error(
     *,
     space: str = "superimposed",
     superimpose: bool = True,
+    progress: Progress | None = None,
 ) -> MeasurementError:
     """Separate systematic from random measurement error.
 
@@ -87,10 +88,10 @@ def measurement_error(
         The specimens. Missing landmarks are completed.
     subject, replicate : sequence of n labels
         Who, and by which observer, device or session; every subject once by each.
-    n_permutations, seed, space, superimpose
+    n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
     """
-    permutations = Permutations(n_permutations, seed)
+    permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes
     subjects, codes = encode_groups(subject, n, "subject")

@@ -144,6 +144,10 @@ class Symmetry:
         """A pandas DataFrame with the asymmetry of every individual."""
         return import_pandas().DataFrame(self._rows(), columns=list(_COLUMNS))
 
+    def to_csv(self) -> str:
+        """Return the two-way table as comma-separated text."""
+        return self.table.to_csv()
+
     def indices_to_csv(self) -> str:
         """The asymmetry of every individual as comma-separated text."""
         return format_csv(_COLUMNS, self._rows())

@@ -35,6 +35,14 @@ class Rows:
         """The rows as comma-separated text, with all digits; nothing where there is no figure."""
         return format_csv(self._columns, self._rows())
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return one mapping of column to value for each row."""
+        return [dict(zip(self._columns, row, strict=True)) for row in self._rows()]
+
+    def to_rows(self) -> list[tuple[Any, ...]]:
+        """Return the rows without their columns' names."""
+        return self._rows()
+
 
 @dataclass(frozen=True)
 class Effect:

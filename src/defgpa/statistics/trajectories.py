@@ -66,16 +66,21 @@ class Trajectories(Rows):
             for i, j in zip(first, second, strict=True)
         ]
 
-    def __str__(self) -> str:
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the pairs of groups as text, without a header."""
         rows = self._rows()
         chances = [probabilities([row[k] for row in rows]) for k in (3, 5, 7)]
-        cells = [
+        return [
             (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q, format_number(form), r)
             for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
         ]
+
+    def __str__(self) -> str:
         named = zip(self.groups, map(format_number, self.lengths), strict=True)
         paths = align_columns([("", "path length"), *named])
-        pairs = align_columns([("", "length difference", "P", "angle", "P", "form", "P"), *cells])
+        pairs = align_columns(
+            [("", "length difference", "P", "angle", "P", "form", "P"), *self.cells()]
+        )
         head = f"Trajectories through {len(self.stages)} stages: {', '.join(self.stages)}"
         return f"{head}\n{self.provenance}\n\n{paths}\n\n{pairs}"
 

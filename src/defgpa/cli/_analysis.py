@@ -1,0 +1,174 @@
+"""What the commands of statistics share: read, test with a bar that moves, show, write, report."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from defgpa.cli import _options as options
+from defgpa.cli._console import Console
+from defgpa.cli._input import collect_columns, find_column, read_sample_source
+from defgpa.cli._output import AnalysisFiles, refuse_inputs
+
+if TYPE_CHECKING:
+    from defgpa.shapes import Shapes
+    from defgpa.statistics import Sample
+
+_Result = TypeVar("_Result")
+
+
+class Tabular(Protocol):
+    """A result with a table."""
+
+    def to_csv(self) -> str:
+        """Return the table as comma-separated text."""
+
+
+def shared_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Declare the options that all commands of statistics have."""
+    for decorator in (
+        *(options.reading, options.covariates, options.report),
+        *(options.result_folder, options.permutations),
+    ):
+        function = decorator(function)
+    return function
+
+
+def analysis_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Declare these options, and which coordinates are analysed."""
+    return options.coordinates(shared_options(function))
+
+
+class ResultNames(NamedTuple):
+    """What a command calls its report, its summary, and its files without their endings."""
+
+    title: str
+    manifest: str
+    stems: tuple[str, ...]
+
+
+@dataclass
+class Analysis:
+    """The specimens of one command, and what it has found about them.
+
+    Attributes
+    ----------
+    console : Console
+    files : AnalysisFiles
+        Where tables and figures go.
+    shapes : Shapes
+        As read.
+    columns : dict of str to sequence of n
+        What the files and the table state of each specimen.
+    sample : Sample
+        The coordinates that are analysed.
+    chance : dict
+        Number of permutations, and their seed.
+    results : dict
+        What is printed as JSON.
+    reported : list
+        Results with a section in the report.
+    """
+
+    console: Console
+    files: AnalysisFiles
+    shapes: Shapes
+    columns: dict[str, Any]
+    sample: Sample
+    chance: dict[str, int]
+    results: dict[str, Any]
+    reported: list[Any] = field(default_factory=list)
+
+    def find_column(self, name: str, option: str) -> Any:
+        """Return one column, or an error that names the option and what there is."""
+        return find_column(self.columns, name, option)
+
+    def find_labels(self, names: str, option: str) -> list[str]:
+        """Return one label per specimen, of a column or of several joined by colons."""
+        columns = [self.find_column(name.strip(), option) for name in names.split(":")]
+        return [".".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+    def permute(self, test: Callable[..., _Result], *arguments: Any, **settings: Any) -> _Result:
+        """Run a permutation test, with a bar that moves where somebody watches."""
+        with self.console.progress("Permuting") as tick:
+            return test(*arguments, **settings, **self.chance, progress=tick)
+
+    def fit_model(self, formula: str, **settings: Any) -> Any:
+        """Test the terms of a formula; where a column is lacking, say how to give one."""
+        from defgpa.errors import DefgpaError
+        from defgpa.statistics import procrustes_anova
+
+        try:
+            return self.permute(procrustes_anova, formula, self.sample, self.columns, **settings)
+        except DefgpaError as error:
+            if self.columns:
+                raise
+            raise DefgpaError(f"{error} A table with more is given by --data.") from None
+
+    def add(
+        self,
+        name: str,
+        result: Tabular,
+        values: Any = None,
+        plot: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
+        self.console.say(f"{result}\n")
+        self.files.write_table(f"{name}.csv", result.to_csv())
+        if plot is not None:
+            self.files.write_figure(f"{name}.png", plot, result, **settings)
+        if values is not None:
+            self.results[name] = values
+        self.reported.append(result)
+
+
+@contextlib.contextmanager
+def open_analysis(
+    console: Console,
+    source: Sequence[str],
+    names: ResultNames,
+    *,
+    data: str | None,
+    output: str | None,
+    report: bool,
+    permutations: int,
+    seed: int,
+    space: str = "superimposed",
+    as_given: bool = False,
+    inputs: Sequence[str] = (),
+) -> Iterator[Analysis]:
+    """Read the specimens, yield their analysis, and write what it found, all of it or nothing.
+
+    Parameters
+    ----------
+    console : Console
+    source : sequence of str
+        A saved result or landmark files.
+    names : ResultNames
+        Of what is written.
+    data, output, report, permutations, seed, space, as_given
+        As the options say.
+    inputs : sequence of str
+        Other files that are read, and must not be overwritten.
+    """
+    from defgpa.statistics import build_sample
+
+    files = AnalysisFiles(output, report, names.manifest)
+    results: dict[str, Any] = {}
+    if files.folder is not None:
+        read = [*source, *inputs, *filter(None, [data])]
+        refuse_inputs(read, files.folder, *names.stems, manifest=names.manifest)
+    with files.open(console, results):
+        x, shapes = read_sample_source(source)
+        columns = collect_columns(console, data, shapes)
+        sample = build_sample(x, space=space, superimpose=not as_given)
+        results["coordinates"] = sample.provenance.to_dict()
+        chance = {"n_permutations": permutations, "seed": seed}
+        analysis = Analysis(console, files, shapes, columns, sample, chance, results)
+        yield analysis
+        files.write_report(x, analysis.reported, f"{names.title} of {Path(source[0]).name}")
+    files.show(console, results)
