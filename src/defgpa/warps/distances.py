@@ -17,7 +17,7 @@ TINY = float(np.finfo(np.float64).tiny)  # 0 · log(TINY) is exactly 0
 
 
 def compute_squared_distances(points: Array, centres: Array) -> Array:
-    """(…, p, k): ‖x − c‖² of every point (…, p, d) and centre (…, k, d)."""
+    """Compute ‖x − c‖² (…, p, k) of every point (…, p, d) and centre (…, k, d)."""
     if points.ndim == 2:
         return np.asarray(cdist(points, centres, "sqeuclidean"))
     # of more pairs, one compiled pass per shape beats broadcasting over shapes
@@ -48,7 +48,7 @@ def _compute_by_broadcasting(points: Array, centres: Array) -> Array:
 
 
 def make_wider_array(rows: Array, width: int) -> Array:
-    """(…, p, width): an empty array with room for these rows (…, p, k), in the same order."""
+    """Make an empty array (…, p, width) with room for rows (…, p, k), in the same order."""
     *lead, p, _ = rows.shape
     if rows.flags.c_contiguous:
         return np.empty((*lead, p, width))

@@ -64,22 +64,22 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
         return self.box.to_world(local)
 
     def columns(self, points: Array) -> Array:
-        """(…, p, l): the functions of the lattice at points (…, p, d)."""
+        """Return the functions of the lattice at points (…, p, d), (…, p, l)."""
         u, cell = self._place(points)
         return self._expand_entries(cell, self._evaluate_nearby(u, cell))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, l): the derivatives of the columns by each coordinate of the points."""
+        """Return the derivatives of the columns by each coordinate of the points, (…, p, d, l)."""
         u, cell = self._place(points)
         return self._expand_entries(cell[..., None, :], self._evaluate_nearby_slopes(u, cell))
 
     def sparse_columns(self, points: Array) -> csr_array:
-        """(p, l): the columns of one shape (p, d) in compressed rows, 4^d entries each."""
+        """Return the columns of one shape (p, d) in compressed rows, 4^d entries each, (p, l)."""
         u, cell = self._place(points)
         return self._build_sparse(cell, self._evaluate_nearby(u, cell))
 
     def sparse_column_gradients(self, points: Array) -> tuple[csr_array, ...]:
-        """(p, l) by each coordinate: the slopes of the columns of one shape (p, d), 4^d a row."""
+        """Return the slopes (p, l) of the columns of one shape (p, d) by each coordinate."""
         u, cell = self._place(points)
         slopes = self._evaluate_nearby_slopes(u, cell)
         return tuple(self._build_sparse(cell, slopes[:, axis]) for axis in range(len(self.cells)))
@@ -91,45 +91,45 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
         return build_energy_matrix(self.energy, self.cells, spacing)
 
     def penalty(self) -> Array:
-        """(…, l, l): τ p times the energy."""
+        """Return τ p times the energy, (…, l, l)."""
         return self.stiffness[..., None, None] * self.energy_matrix
 
     def _place(self, points: Array) -> tuple[Array, Index]:
-        """(…, p, d): where points lie in the lattice, a cell being 1 long, and in which cell."""
+        """Return where points lie in the lattice, in units of cells, and the cell, (…, p, d)."""
         u = 0.5 * (self.box.to_local(points) + 1.0) * np.array(self.cells)
         cell = [find_cells(u[..., axis], count) for axis, count in enumerate(self.cells)]
         return u, np.stack(cell, axis=-1)
 
     def _evaluate_nearby(self, u: Array, cell: Index, by: int | None = None) -> Array:
-        """(…, p, 4^d): the functions of the cell of each point, or their slopes along one axis."""
+        """Evaluate the functions of each cell, or their slopes along an axis, (…, p, 4^d)."""
         axes = enumerate(self.cells)
         return _multiply_tensors(
             [evaluate_splines(u[..., a], cell[..., a], count, int(a == by)) for a, count in axes]
         )
 
     def _evaluate_nearby_slopes(self, u: Array, cell: Index) -> Array:
-        """(…, p, d, 4^d): the derivatives of the functions of the cell by the point."""
+        """Evaluate the derivatives of the functions of the cell by the point, (…, p, d, 4^d)."""
         slopes = [
             self._evaluate_nearby(u, cell, a) * (0.5 * count) for a, count in enumerate(self.cells)
         ]
         return self.box.chain_gradients(np.stack(slopes, axis=-2))
 
     def _find_functions(self, cell: Index) -> NDArray[np.int32]:
-        """(…, 4^d): the numbers of the functions of a cell (…, d), alike beside the first."""
+        """Find the numbers of the functions of a cell (…, d), alike beside the first, (…, 4^d)."""
         corner = np.indices((4,) * len(self.cells)).reshape(len(self.cells), -1)
         beside = np.ravel_multi_index(tuple(corner), self.counts).astype(np.int32)
         first = np.ravel_multi_index(tuple(np.moveaxis(cell, -1, 0)), self.counts)
         return first.astype(np.int32)[..., None] + beside
 
     def _expand_entries(self, cell: Index, entries: Array) -> Array:
-        """(…, l): the entries (…, 4^d) in their places among all functions."""
+        """Put the entries (…, 4^d) in their places among all functions, (…, l)."""
         full = np.zeros((*entries.shape[:-1], int(np.prod(self.counts))))
         starts = np.arange(0, full.size, full.shape[-1]).reshape(*entries.shape[:-1], 1)
         np.put(full, starts + self._find_functions(cell), entries)
         return full
 
     def _build_sparse(self, cell: Index, entries: Array) -> csr_array:
-        """(p, l): the entries (p, 4^d) in their places, in compressed rows."""
+        """Build a sparse matrix (p, l) in compressed rows from the entries (p, 4^d)."""
         starts = np.arange(0, entries.size + 1, entries.shape[1], dtype=np.int32)
         shape = (len(entries), int(np.prod(self.counts)))
         return csr_array((entries.ravel(), self._find_functions(cell).ravel(), starts), shape=shape)
@@ -200,7 +200,7 @@ class FreeForm(WarpFamily[FreeFormBasis]):
 
 
 def _multiply_tensors(factors: list[Array]) -> Array:
-    """(…, p, Π K): the products of one entry of each factor (…, p, K), the last axis fastest.
+    """Compute products of one entry of each factor (…, p, K), last axis fastest, (…, p, Π K).
 
     From the last to the first, so that the inner loops are long.
     """

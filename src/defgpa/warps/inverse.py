@@ -62,7 +62,7 @@ class NewtonInverse:
         return solution
 
     def find_near(self, targets: ArrayLike, start: ArrayLike) -> Array:
-        """(p, d): points whose images are ``targets``, sought from ``start``; NaN where that is."""
+        """Find points (p, d) whose images are ``targets`` from ``start``; NaN where that is NaN."""
         goal = np.asarray(targets, dtype=np.float64)
         solution = np.array(start, dtype=np.float64)
         is_finite = ~np.isnan(goal + solution).any(axis=1)

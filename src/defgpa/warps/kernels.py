@@ -46,7 +46,7 @@ class DistanceQuantile:
     times: float = 1.0
 
     def of(self, centres: Array) -> Array:
-        """(…,): the quantile of the distances within each set of centres (…, k, d)."""
+        """Compute the quantile (…,) of the distances within each set of centres (…, k, d)."""
         require_number(
             self.fraction,
             "fraction",
@@ -74,15 +74,15 @@ class Kernel(Protocol):
         ...
 
     def widths(self, centres: Array) -> Array:
-        """(…,): the width for each set of centres (…, k, d), in the units of these."""
+        """Return the width (…,) for each set of centres (…, k, d), in the units of these."""
         ...
 
     def values(self, s: Array) -> Array:
-        """φ."""
+        """Return φ."""
         ...
 
     def slopes(self, s: Array) -> Array:
-        """dφ/ds, finite everywhere."""
+        """Return dφ/ds, finite everywhere."""
         ...
 
 
@@ -95,7 +95,7 @@ class _Scaled:
     order = 0
 
     def widths(self, centres: Array) -> Array:
-        """(…,): the width as given, or by the rule."""
+        """Return the width (…,) as given, or by the rule."""
         if isinstance(self.width, DistanceQuantile):
             widths = self.width.of(centres)
             return np.where(widths > 0.0, widths, 1.0)  # coincident centres: the shape's own unit
@@ -126,11 +126,11 @@ class Gaussian(_Scaled):
     """
 
     def values(self, s: Array) -> Array:
-        """exp(−s)."""
+        """Return exp(−s)."""
         return np.exp(-s)
 
     def slopes(self, s: Array) -> Array:
-        """−exp(−s)."""
+        """Return −exp(−s)."""
         return -np.exp(-s)
 
 
@@ -153,11 +153,11 @@ class Multiquadric(_Scaled):
     order = 1
 
     def values(self, s: Array) -> Array:
-        """−√(1 + s)."""
+        """Return −√(1 + s)."""
         return -np.sqrt(1.0 + s)
 
     def slopes(self, s: Array) -> Array:
-        """−1 / (2 √(1 + s))."""
+        """Return −1 / (2 √(1 + s))."""
         return -0.5 / np.sqrt(1.0 + s)
 
 
@@ -178,11 +178,11 @@ class InverseMultiquadric(_Scaled):
     """
 
     def values(self, s: Array) -> Array:
-        """1 / √(1 + s)."""
+        """Return 1 / √(1 + s)."""
         return 1.0 / np.sqrt(1.0 + s)
 
     def slopes(self, s: Array) -> Array:
-        """−(1 + s)^(−3/2) / 2."""
+        """Return −(1 + s)^(−3/2) / 2."""
         return -0.5 * (1.0 + s) ** -1.5
 
 
@@ -206,12 +206,12 @@ class WendlandC2(_Scaled):
     width: Width = DistanceQuantile(1.0)
 
     def values(self, s: Array) -> Array:
-        """(1 − r)₊⁴ (4r + 1)."""
+        """Return (1 − r)₊⁴ (4r + 1)."""
         r = np.sqrt(s)
         return np.maximum(1.0 - r, 0.0) ** 4 * (4.0 * r + 1.0)
 
     def slopes(self, s: Array) -> Array:
-        """−10 (1 − r)₊³."""
+        """Return −10 (1 − r)₊³."""
         return -10.0 * np.maximum(1.0 - np.sqrt(s), 0.0) ** 3
 
 
@@ -235,12 +235,12 @@ class WendlandC4(_Scaled):
     width: Width = DistanceQuantile(1.0)
 
     def values(self, s: Array) -> Array:
-        """(1 − r)₊⁶ (35r² + 18r + 3) / 3."""
+        """Return (1 − r)₊⁶ (35r² + 18r + 3) / 3."""
         r = np.sqrt(s)
         return np.maximum(1.0 - r, 0.0) ** 6 * (35.0 * s + 18.0 * r + 3.0) / 3.0
 
     def slopes(self, s: Array) -> Array:
-        """−28/3 (1 − r)₊⁵ (5r + 1)."""
+        """Return −28/3 (1 − r)₊⁵ (5r + 1)."""
         r = np.sqrt(s)
         return -28.0 / 3.0 * np.maximum(1.0 - r, 0.0) ** 5 * (5.0 * r + 1.0)
 
@@ -275,7 +275,7 @@ class Polyharmonic:
         return int(self.exponent) // 2 + 1
 
     def widths(self, centres: Array) -> Array:
-        """1: another unit of length only multiplies the norm."""
+        """Return 1: another unit of length only multiplies the norm."""
         return np.ones(centres.shape[:-2])
 
     @property
@@ -288,14 +288,14 @@ class Polyharmonic:
         return self.exponent % 2 == 0
 
     def values(self, s: Array) -> Array:
-        """± s^(k/2), times log √s for even k."""
+        """Return ± s^(k/2), times log √s for even k."""
         power = self._sign * s ** (self.exponent / 2)
         if not self._is_logarithmic:
             return np.asarray(power)
         return np.asarray(power * 0.5 * np.log(np.maximum(s, TINY)))
 
     def slopes(self, s: Array) -> Array:
-        """± (k/2) s^(k/2 − 1); for even k ± ½ s^(k/2 − 1) ((k/2) log s + 1)."""
+        """Return ± (k/2) s^(k/2 − 1); for even k ± ½ s^(k/2 − 1) ((k/2) log s + 1)."""
         half = self.exponent / 2
         if self.exponent == 1:
             # the cone's tip: zero, the mean of the one-sided slopes

@@ -50,7 +50,7 @@ class BendingEnergy:
     """Σ_ab (∂_ab f)², averaged over the lattice: as the thin-plate spline is charged."""
 
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
-        """∂_aa f on each axis, and twice ∂_ab f on each pair."""
+        """Return ∂_aa f on each axis, and twice ∂_ab f on each pair."""
         units = np.eye(len(cells), dtype=int)
         for a, b in combinations_with_replacement(range(len(cells)), 2):
             orders = units[a] + units[b]
@@ -102,7 +102,7 @@ class Laplacian:
 
 
 def build_energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> Array:
-    """(…, l, l): the energy for cells with sides ``spacing`` (…, d).
+    """Build the energy for cells with sides ``spacing`` (…, d), (…, l, l).
 
     A derivative by u = x / h brings 1 / h, and a mean knows no volume.
     """
@@ -114,13 +114,13 @@ def build_energy_matrix(energy: LatticeEnergy, cells: Cells, spacing: Array) -> 
 
 
 def _compute_mean_product(cells: Cells, first: Array, second: Array) -> Array:
-    """(l, l): mean over the lattice of ∂^first f_i · ∂^second f_j."""
+    """Compute the mean over the lattice of ∂^first f_i · ∂^second f_j, (l, l)."""
     axes = zip(cells, first, second, strict=True)
     return _multiply_kronecker([integrate_products(c, int(p), int(q)) / c for c, p, q in axes])
 
 
 def _compute_mean(cells: Cells, orders: Array) -> Array:
-    """(l,): mean over the lattice of ∂^orders f_i."""
+    """Compute the mean over the lattice of ∂^orders f_i, (l,)."""
     axes = zip(cells, orders, strict=True)
     return _multiply_kronecker([integrate_splines(c, int(q)) / c for c, q in axes])
 
@@ -131,19 +131,19 @@ def _multiply_kronecker(factors: list[Array]) -> Array:
 
 @cache
 def make_lattice_points(cells: int) -> Array:
-    """(K,): ξ, where the weights of the functions sit on the axis."""
+    """Return ξ (K,), where the weights of the functions sit on the axis."""
     knots = _make_knots(cells)
     return freeze((knots[1:-3] + knots[2:-2] + knots[3:-1]) / 3.0)
 
 
 def find_cells(u: Array, cells: int) -> Index:
-    """(…): the cell that u (…) lies in, or is nearest to; the first for NaN."""
+    """Find the cell that u (…) lies in, or is nearest to; the first for NaN."""
     inside = np.nan_to_num(np.clip(u, 0.0, cells))
     return np.minimum(inside.astype(np.intp), cells - 1)
 
 
 def evaluate_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
-    """(…, 4): values (order 0) or slopes (order 1) at u (…) of the functions on its cell."""
+    """Evaluate the functions on the cell of u (…), or their slopes (order 1), (…, 4)."""
     inside = np.clip(u, 0.0, cells)
     values = _evaluate_pieces(inside - cell, _make_pieces(cells), order, cell)
     beyond = u != inside
@@ -155,7 +155,7 @@ def evaluate_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
 
 @cache
 def integrate_products(cells: int, first: int, second: int) -> Array:
-    """(K, K): ∫ b_i^(first) b_j^(second) du over the axis, exactly.
+    """Integrate ∫ b_i^(first) b_j^(second) du over the axis, exactly, (K, K).
 
     Products of the pieces are of degree 6 at most: four Gauss nodes a cell.
     """
@@ -173,7 +173,7 @@ def integrate_products(cells: int, first: int, second: int) -> Array:
 
 @cache
 def integrate_splines(cells: int, order: int) -> Array:
-    """(K,): ∫ b_i^(order) du over the axis."""
+    """Integrate ∫ b_i^(order) du over the axis, (K,)."""
     return freeze(
         integrate_products(cells, order, 0).sum(axis=1)
     )  # the functions themselves sum to one
@@ -185,7 +185,7 @@ def _make_knots(cells: int) -> Array:
 
 @cache
 def _make_pieces(cells: int) -> Array:
-    """(c, 4, 4): on each cell, the coefficients of 1, t, t², t³ (rows) of its four functions."""
+    """Make the coefficients of 1, t, t², t³ (rows) of the functions of each cell, (c, 4, 4)."""
     from scipy.interpolate import BSpline  # slow to load, and needed by lattices alone
 
     functions, starts = BSpline(_make_knots(cells), np.eye(cells + 3), 3), np.arange(float(cells))
@@ -194,7 +194,7 @@ def _make_pieces(cells: int) -> Array:
 
 
 def _evaluate_pieces(t: Array, pieces: Array, order: int, cell: Index) -> Array:
-    """(…, 4): derivatives at t (…) of the functions of each cell, by Horner's rule.
+    """Evaluate derivatives at t (…) of the functions of each cell, by Horner's rule, (…, 4).
 
     Function by function: long loops over points are far faster than short ones over functions.
     """

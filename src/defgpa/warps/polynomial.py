@@ -42,11 +42,11 @@ class PolynomialBasis(BoxedBasis):
     stiffness: Array  # (…,): τ p
 
     def columns(self, points: Array) -> Array:
-        """(…, p, q): highest degree first, the affine ones last."""
+        """Return the polynomials, highest degree first, the affine ones last, (…, p, q)."""
         return evaluate_polynomials(self.box.to_local(points), self.degree)
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, q): the derivatives of the columns by each coordinate of the points."""
+        """Return the derivatives of the columns by each coordinate of the points, (…, p, d, q)."""
         return self.box.chain_gradients(
             evaluate_polynomial_gradients(self.box.to_local(points), self.degree)
         )
@@ -63,7 +63,7 @@ class PolynomialBasis(BoxedBasis):
         return np.asarray(total)
 
     def penalty(self) -> Array:
-        """(…, q, q): τ p times the mean bending."""
+        """Return τ p times the mean bending, (…, q, q)."""
         return self.stiffness[..., None, None] * self.energy
 
 
@@ -115,7 +115,7 @@ class Polynomial(WarpFamily[PolynomialBasis]):
 
 @cache
 def _compute_second_derivative_means(dim: int, degree: int) -> dict[tuple[int, int], Array]:
-    """For axes a ≤ b the (q, q) mean over [−1, 1]^d of ∂_ab q_e ∂_ab q_f; twice it where a < b.
+    """Compute the (q, q) means over [−1, 1]^d of ∂_ab q_e ∂_ab q_f for axes a ≤ b.
 
     The products are of degree 2 (degree − 2) at most, so ``degree`` Gauss nodes are exact.
     """
@@ -132,7 +132,7 @@ def _compute_second_derivative_means(dim: int, degree: int) -> dict[tuple[int, i
 
 @cache
 def make_exponents(dim: int, degree: int) -> Index:
-    """(q, d): all e with total degree at most ``degree``, the constant last, the affine before.
+    """Make all exponents (q, d) of total degree at most ``degree``, constant last, affine before.
 
     Highest degree first, so that the last d + 1 are the affine ones in the order [u 1].
     """
@@ -142,7 +142,7 @@ def make_exponents(dim: int, degree: int) -> Index:
 
 
 def evaluate_polynomials(u: Array, degree: int, orders: Sequence[int] | None = None) -> Array:
-    """(…, p, q): q_e of points (…, p, d), differentiated ``orders`` times by each coordinate."""
+    """Evaluate q_e (…, p, q) of points (…, p, d), or its derivatives of these ``orders``."""
     dim = u.shape[-1]
     columns: Array | float = 1.0
     for axis, order in enumerate(orders or (0,) * dim):
@@ -152,14 +152,14 @@ def evaluate_polynomials(u: Array, degree: int, orders: Sequence[int] | None = N
 
 
 def evaluate_polynomial_gradients(u: Array, degree: int) -> Array:
-    """(…, p, d, q): the derivative of each q_e by each coordinate of points (…, p, d)."""
+    """Evaluate the derivative of each q_e by each coordinate of points (…, p, d), (…, p, d, q)."""
     units = np.eye(u.shape[-1], dtype=int).tolist()
     return np.stack([evaluate_polynomials(u, degree, unit) for unit in units], axis=-2)
 
 
 @cache
 def _compute_derivative(degree: int, order: int) -> Array:
-    """(degree + 1, degree + 1): column k holds the Legendre coefficients of P_k^(order)."""
+    """Compute the matrix whose column k holds the Legendre coefficients of P_k^(order)."""
     matrix = np.zeros((degree + 1, degree + 1))
     for k, unit in enumerate(np.eye(degree + 1)):
         coefficients = legder(unit, order)

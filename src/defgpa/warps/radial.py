@@ -58,11 +58,11 @@ class KernelPenalty(Protocol):
     """How the weights of the kernels are charged."""
 
     def matrix(self, kernel: Array) -> Array:
-        """(…, k, k): what the weights w are charged, tr(wᵀ · matrix · w); ``kernel`` is K."""
+        """Return the matrix M (…, k, k) of the penalty tr wᵀMw of the weights; ``kernel`` is K."""
         ...
 
     def mixing(self, kernel: Array, border: Array) -> Array | None:
-        """(…, k + q, l) from coordinates charged ‖v‖², then q free ones; None for the weights."""
+        """Return the map (…, k + q, l) from q free and other, charged coordinates to weights."""
         ...
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:
@@ -75,11 +75,11 @@ class NativeNorm:
     """The norm the kernel itself defines, tr(wᵀKw): the smoother the warp, the cheaper."""
 
     def matrix(self, kernel: Array) -> Array:
-        """K."""
+        """Return K."""
         return kernel
 
     def mixing(self, kernel: Array, border: Array) -> Array:
-        """N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
+        """Return N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
         # a wide smooth kernel leaves directions that are nothing but rounding
         root = partial(compute_inverse_root, negligible=1e-12)
         few = border.shape[-2] <= _MANY_CENTRES
@@ -133,7 +133,7 @@ class RadialFunctions(FactoredBasis):
         return self.controls * self.scale[..., None, None] + self.centre[..., None, :]
 
     def columns(self, points: Array) -> Array:
-        """(…, p, k + q): [Φ, q_e(x̂)]."""
+        """Return [Φ, q_e(x̂)], (…, p, k + q)."""
         x = normalize_points(points, self.centre, self.scale)
         return np.concatenate(
             [
@@ -144,7 +144,7 @@ class RadialFunctions(FactoredBasis):
         )
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k + q): ∇φ = (dφ/ds) · 2 (x − c) / width²."""
+        """Return ∇φ = (dφ/ds) · 2 (x − c) / width², (…, p, d, k + q)."""
         x = normalize_points(points, self.centre, self.scale)
         slopes = (
             self.kernel.slopes(self._compute_squared_ratios(x))
@@ -156,7 +156,7 @@ class RadialFunctions(FactoredBasis):
         return np.concatenate([radial, free], axis=-1) / self.scale[..., None, None, None]
 
     def penalty(self) -> Array:
-        """(…, l, l): τ p on the charged coordinates, nothing on the polynomials."""
+        """Return τ p on the charged coordinates, nothing on the polynomials, (…, l, l)."""
         k, d = self.controls.shape[-2:]
         q = _count_polynomials(d, self.degree)
         if self.mixing is not None:
@@ -180,7 +180,7 @@ class RadialFunctions(FactoredBasis):
         return replace(self, mixing=None)
 
     def _compute_squared_ratios(self, x: Array) -> Array:
-        """(…, p, k): s = (r / width)²."""
+        """Compute s = (r / width)², (…, p, k)."""
         return compute_squared_distances(x, self.controls) / (self.width**2)[..., None, None]
 
 
@@ -261,7 +261,7 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         return mask * (np.eye(mask.shape[-2]) if mixing is None else mixing)
 
     def _place_controls(self, geometry: Geometry) -> Array:
-        """(n, k, d): the centres in own units; a landmark that is not seen keeps its place."""
+        """Return the centres (n, k, d) in the units of the shape, missing landmarks included."""
         d = geometry.points.shape[-1]
         if self.control_points is None:
             counts = check_points_per_axis(self.points_per_axis, d, "RadialBasis")
@@ -321,14 +321,14 @@ def landmark_kernel(quantile: float = 0.2, smoothing: float = 1e-3) -> RadialBas
 
 
 def make_free_columns(x: Array, degree: int | None) -> Array:
-    """(…, p, q): the polynomials of points in own units; none of them for degree None."""
+    """Make the polynomials (…, p, q) of points in the shape's units; none for degree None."""
     if degree is None:
         return np.empty((*x.shape[:-1], 0))
     return evaluate_polynomials(x, degree)
 
 
 def make_free_column_gradients(x: Array, degree: int | None) -> Array:
-    """(…, p, d, q): the derivatives of the polynomials by each coordinate in own units."""
+    """Make the derivatives (…, p, d, q) of the polynomials by each scaled coordinate."""
     if degree is None:
         return np.empty((*x.shape, 0))
     return evaluate_polynomial_gradients(x, degree)
@@ -339,7 +339,7 @@ def _count_polynomials(dim: int, degree: int | None) -> int:
 
 
 def _find_widths(kernel: Kernel, centres: Array, visible: Mask) -> Array:
-    """(n,): the widths for the centres (n, k, d) that are seen, of which there may be fewer."""
+    """Find the widths (n,) for the centres (n, k, d) that are visible."""
     if visible.all():
         return kernel.widths(centres)
     counts = visible.sum(axis=1)
@@ -352,7 +352,7 @@ def _find_widths(kernel: Kernel, centres: Array, visible: Mask) -> Array:
 
 
 def _compute_low_rank_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I on the directions that pivoted Cholesky finds, zero columns elsewhere.
+    """Compute X with Xᵀ E X = I on the directions that pivoted Cholesky finds, else zero.
 
     The kernels of many centres are nearly combinations of a few: after r of them, chosen
     greedily, nothing is left of the others, and r functions are enough.
@@ -366,7 +366,7 @@ def _compute_low_rank_root(energy: Array) -> Array:
 
 
 def _find_root_of_pivots(energy: Array) -> Array:
-    """(k, r): L⁻ᵀ of the r pivots, in their places; they leave 1e-13 of the largest kernel."""
+    """Find L⁻ᵀ (k, r) of the r pivots, which leave 1e-13 of the largest kernel."""
     largest = float(np.diagonal(energy).max())
     factor, pivots, rank, _ = dpstrf(energy, tol=1e-13 * largest, lower=1)
     root = np.zeros((len(energy), rank))

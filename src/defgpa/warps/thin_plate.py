@@ -81,7 +81,7 @@ class ThinPlateBasis(FactoredBasis):
         return self.controls * self.scale[..., None, None] + self.centre[..., None, :]
 
     def columns(self, points: Array) -> Array:
-        """(…, p, k + d + 1): [Φ x̂ 1]."""
+        """Return [Φ x̂ 1], (…, p, k + d + 1)."""
         if self.grid is not None:
             return self._compute_columns_on_grid(self.grid, points)
         local = normalize_points(points, self.centre, self.scale)
@@ -94,7 +94,7 @@ class ThinPlateBasis(FactoredBasis):
         return columns
 
     def _compute_columns_on_grid(self, grid: Grid, points: Array) -> Array:
-        """[Φ x̂ 1], the points of a shape side by side in memory; a few shapes at a time."""
+        """Compute [Φ x̂ 1], a few shapes at a time, the points of a shape side by side."""
         *lead, p, d = points.shape
         k = self.controls.shape[-2]
         columns = np.empty((*lead, k + d + 1, p))
@@ -122,7 +122,7 @@ class ThinPlateBasis(FactoredBasis):
         return DeflatedSplines(self, make_grid_deflation(grid.counts))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k + d + 1): the derivatives of [Φ x̂ 1] by x."""
+        """Return the derivatives of [Φ x̂ 1] by x, (…, p, d, k + d + 1)."""
         local = normalize_points(points, self.centre, self.scale)
         d = local.shape[-1]
         slope = compute_thin_plate_slope(compute_squared_distances(local, self.controls), d)
@@ -131,7 +131,7 @@ class ThinPlateBasis(FactoredBasis):
         return np.concatenate([bent, make_affine_column_gradients(local, self.scale)], axis=-1)
 
     def penalty(self) -> Array:
-        """(…, l, l): 8π τ p on the bending coordinates, nothing on the affine ones."""
+        """Return 8π τ p on the bending coordinates, nothing on the affine ones, (…, l, l)."""
         k, d = self.controls.shape[-2:]
         if self.ridge is None:
             sign = BENDING_SIGN[d]
@@ -170,15 +170,15 @@ class DeflatedSplines(FactoredBasis):
     mixing = None
 
     def columns(self, points: Array) -> Array:
-        """(…, p, k): [ΦN x̂ 1]."""
+        """Return [ΦN x̂ 1], (…, p, k)."""
         return self.deflation.columns(self.splines.columns(points))
 
     def column_gradients(self, points: Array) -> Array:
-        """(…, p, d, k): the derivatives of [ΦN x̂ 1] by x."""
+        """Return the derivatives of [ΦN x̂ 1] by x, (…, p, d, k)."""
         return self.splines.column_gradients(points) @ self.deflation.matrix
 
     def penalty(self) -> Array:
-        """(…, k, k): 8π τ p NᵀKN on the weights of ΦN, nothing on the affine ones."""
+        """Return 8π τ p NᵀKN on the weights of ΦN, nothing on the affine ones, (…, k, k)."""
         return self._penalty
 
     @cached_property
@@ -260,7 +260,7 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
         )
 
     def _compute_relative_smoothing(self, geometry: Geometry) -> Array:
-        """τ of each shape: as given, or θ / L^(4−d)."""
+        """Compute τ of each shape: as given, or θ / L^(4−d)."""
         if self.theta is not None:
             return self.theta / geometry.size ** (4 - geometry.points.shape[-1])
         tau = DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing
@@ -297,12 +297,12 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
 
 @lru_cache(maxsize=8)
 def _make_bending_mask(size: int, bending: int) -> Array:
-    """(l, l): one on the diagonal of the bending coordinates, zero on that of the affine ones."""
+    """Make a diagonal matrix (l, l): one for bending coordinates, zero for affine ones."""
     return freeze(np.diag(np.arange(size) < bending).astype(np.float64))
 
 
 def _build_kernel_system(controls: Array) -> Array:
-    """(…, k + d + 1, k + d + 1): K, and zero for the affine part."""
+    """Build K with zeros for the affine part, (…, k + d + 1, k + d + 1)."""
     *lead, k, d = controls.shape
     bordered = np.zeros((*lead, k + d + 1, k + d + 1))
     bordered[..., :k, :k] = compute_thin_plate_kernel(
@@ -335,7 +335,7 @@ def _check_spread(controls: Array) -> None:
 
 
 def compute_thin_plate_kernel(squared: Array, dim: int, out: Array | None = None) -> Array:
-    """φ of r²: r² log r² in 2-D, r in 3-D, both continuous at 0. Overwrites ``squared``."""
+    """Compute φ of r²: r² log r² in 2-D, r in 3-D, continuous at 0. Overwrite ``squared``."""
     target = squared if out is None else out
     if dim == 2:
         logarithm = np.log(np.maximum(squared, TINY))
@@ -344,7 +344,7 @@ def compute_thin_plate_kernel(squared: Array, dim: int, out: Array | None = None
 
 
 def compute_thin_plate_slope(squared: Array, dim: int) -> Array:
-    """ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
+    """Compute ψ with ∇φ = ψ · (x − c): 2 (1 + log r²) in 2-D, 1/r in 3-D, 0 at r = 0."""
     if dim == 2:
         # at r = 0 the gradient itself is 0: any finite slope will do
         return 2.0 * (1.0 + np.log(np.maximum(squared, TINY)))
@@ -355,7 +355,7 @@ def compute_thin_plate_slope(squared: Array, dim: int) -> Array:
 
 
 def compute_spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
-    """(…, k + d + 1, l): from bending coordinates and affine part to kernel and affine columns.
+    """Compute the map (…, k + d + 1, l) from bending and affine coordinates to the columns.
 
     ``controls`` (…, k, d) are the control points of each shape.
     """
@@ -395,24 +395,24 @@ class Complement:
     inner: Array  # (…, q, q): T
 
     def apply(self, rows: Array) -> Array:
-        """(…, k, j): N X for X (…, k − q, j)."""
+        """Return N X for X (…, k − q, j), (…, k, j)."""
         q = self.inner.shape[-1]
         reflected = -self.mirror @ (self.inner @ (self.mirror[..., q:, :].mT @ rows))
         reflected[..., q:, :] += rows
         return reflected
 
     def reflect(self, rows: Array) -> Array:
-        """(…, k, j): H X for X (…, k, j)."""
+        """Return H X for X (…, k, j)."""
         return rows - self.mirror @ (self.inner @ (self.mirror.mT @ rows))
 
     def restrict(self, kernel: Array) -> Array:
-        """(…, k − q, k − q): NᵀKN of a symmetric K (…, k, k)."""
+        """Return NᵀKN of a symmetric K (…, k, k), (…, k − q, k − q)."""
         q = self.inner.shape[-1]
         return symmetrise(self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :])
 
 
 def find_complement(functions: Array) -> Complement:
-    """N, orthonormal, (…, k, k − q): orthogonal to q functions of k points, given as (…, k, q)."""
+    """Find N (…, k, k − q), orthonormal, orthogonal to q functions (…, k, q) of k points."""
     basis = np.linalg.qr(functions)[0]
     q = basis.shape[-1]
     left, values, right = np.linalg.svd(basis[..., :q, :])
@@ -424,7 +424,7 @@ def find_complement(functions: Array) -> Complement:
 
 
 def compute_mixing(kernel: Array, complement: Complement, root: Callable[[Array], Array]) -> Array:
-    """(…, k + q, r + q): N X on the kernel columns, the identity on the q free ones.
+    """Compute N X on the kernel columns, the identity on the q free ones, (…, k + q, r + q).
 
     ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
     """
@@ -437,7 +437,7 @@ def compute_mixing(kernel: Array, complement: Complement, root: Callable[[Array]
 
 
 def _compute_inverse_root(energy: Array) -> Array:
-    """X with Xᵀ E X = I: L⁻ᵀ of Cholesky, or of the eigenvectors where E is singular.
+    """Compute X with Xᵀ E X = I by Cholesky, or by eigenvectors where E is singular.
 
     Coincident control points leave directions without bending and without effect:
     their columns become zero, and the penalty keeps their weights at zero.
@@ -451,7 +451,7 @@ def _compute_inverse_root(energy: Array) -> Array:
 
 @lru_cache(maxsize=8)
 def _make_grid_complement(counts: tuple[int, ...]) -> Complement:
-    """N of every grid of so many points per axis."""
+    """Make N of every grid of so many points per axis."""
     return find_complement(make_affine_columns(make_grid_indices(counts).astype(np.float64)))
 
 
@@ -463,7 +463,7 @@ class Deflation:
     bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions
 
     def columns(self, columns: Array) -> Array:
-        """(…, p, k + j − d − 1): [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
+        """Return [ΦN …] of columns [Φ …] (…, p, k + j), which are overwritten."""
         mirror, inner = self.polynomials.mirror, self.polynomials.inner
         (k, q), affine = mirror.shape, len(self.bent) - self.bent.shape[1]
         kernel = columns.mT[..., :k, :]  # as it lies in memory, the points side by side
@@ -478,7 +478,7 @@ class Deflation:
         return freeze(self.columns(np.eye(len(self.polynomials.mirror) + affine)))
 
     def restrict(self, kernel: Array) -> Array:
-        """(…, k − d − 1, k − d − 1): NᵀKN of a symmetric K (…, k, k)."""
+        """Return NᵀKN of a symmetric K (…, k, k), (…, k − d − 1, k − d − 1)."""
         half = self._low_rows(self.polynomials.reflect(kernel))
         return symmetrise(self._low_rows(self.polynomials.reflect(half.mT)))
 
@@ -490,7 +490,7 @@ class Deflation:
 
 @lru_cache(maxsize=8)
 def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
-    """N of grids of so many points per axis; 1, x and x² in front where the points tell them."""
+    """Make N of grids of so many points per axis, 1, x and x² first where points tell them."""
     place = make_grid_indices(counts) / (np.array(counts) - 1.0) - 0.5
     orders = [order for order in np.ndindex(*np.minimum(counts, 3)) if sum(order) < 3]
     powers = np.stack([np.prod(place**order, axis=1) for order in sorted(orders, key=sum)], axis=1)
@@ -502,7 +502,7 @@ def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
 
 
 def _compute_grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
-    """(…, k, k): ± φ(‖c_i − c_j‖), looked up among the distances from the first point."""
+    """Compute ± φ(‖c_i − c_j‖), looked up among the distances from the first point, (…, k, k)."""
     squared = (grid.step**2) @ (make_grid_indices(grid.counts).T ** 2).astype(np.float64)
     kernel = _compute_positive_kernel(squared, len(grid.counts))
     kernel[..., 0] = ridge
@@ -511,7 +511,7 @@ def _compute_grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
 
 @lru_cache(maxsize=8)
 def _find_grid_offsets(counts: tuple[int, ...]) -> Index:
-    """(k, k): of points i and j of a grid, the one that is as far from the first as they are."""
+    """Find the grid point as far from the first as points i and j are from each other, (k, k)."""
     place = make_grid_indices(counts)
     steps = np.abs(place[:, None, :] - place[None, :, :])
     return freeze(np.ravel_multi_index(tuple(np.moveaxis(steps, -1, 0)), counts))
