@@ -84,7 +84,7 @@ from defgpa.solvers.robust import (
     RobustWeights,
     WeightedFit,
     estimate_weights,
-    keep_faint,
+    fade_shapes,
 )
 from defgpa.threads import USUAL_FEATURES, choose_threads
 from defgpa.tuning import DEFAULT, Tuning
@@ -174,13 +174,22 @@ class AlignmentEstimator(BaseEstimator):
         require_linkage(core)
 
         def fit(weights: Array, stiffness: float) -> WeightedFit:
+            weighted = core.with_weights(weights)
             with self._choose_threads(core):
-                return self._fit_weighted(core, core.with_weights(weights), stiffness)
+                fitted = self._fit_weighted(core, weighted, stiffness)
+            # a fit has relative weights
+            unit = weighted.relative_weights.sum() / weights.sum()
+            return fitted._replace(leverage=unit * fitted.leverage)
 
         estimated = estimate_weights(core.points, core.relative_weights, fit, settings)
-        rejection = spread_over_landmarks(estimated, shapes, shared)
-        faint = keep_faint(rejection.weights, shapes.relative_weights)
-        fitted = self.add_input_findings(self.solve(shapes.with_weights(faint)))
+        return self.align_without(shapes, spread_over_landmarks(estimated, shapes, shared))
+
+    def align_without(self, shapes: Shapes, rejection: Rejection) -> Alignment:
+        """Align shapes by least squares with the weights of a robust fit, and state what it rejected.
+
+        The size of the effect is the change of the reference, relative to its size.
+        """
+        fitted = self.add_input_findings(self.solve(weigh_shapes(shapes, rejection)))
         rejections = check_rejection(rejection, shapes.visible, shapes.names, shapes.landmarks)
         findings = (*rejections, *fitted.findings)
         return replace(fitted, shapes=shapes, rejection=rejection, findings=findings)
@@ -486,11 +495,8 @@ class DefGPA(AlignmentEstimator):
         problem = stiff.prepare(weighted, weighted.measure())
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
         places = find_expected_places(reference, shapes.points, weighted.weights)
-        return WeightedFit(
-            reference,
-            *predict_landmarks(problem.cost, coefficients, shapes.points),
-            predict_landmarks(problem.cost, coefficients, places).leverage,
-        )
+        predictions = predict_landmarks(problem.cost, coefficients, shapes.points, places)
+        return WeightedFit(reference, *predictions)
 
     def prepare(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
@@ -616,20 +622,14 @@ class ElasticGPA(AlignmentEstimator):
         problem = stiff.prepare(weighted, weighted.measure())
         cost, firmness = problem.deformable.cost, self.dial.firmness
         reference, coefficients = problem.solve(self.dial)
-        weights, points = weighted.weights, shapes.points
-        free = predict_landmarks(cost, coefficients, points)
+        weights, points = weighted.relative_weights, shapes.points
         places = find_expected_places(reference, points, weights)
-
-        def reduce(leverage: Array, where: Array) -> Array:
-            # κ of the linear part is that of a pose
-            linear = compute_affine_leverage(where, points, weights)
-            pose = compute_similarity_leverage(where, points, weights)
-            return np.maximum(leverage + firmness * (pose - linear), 0.0)
-
-        expected = predict_landmarks(cost, coefficients, places).leverage
-        return WeightedFit(
-            reference, free.predicted, reduce(free.leverage, points), reduce(expected, places)
-        )
+        predicted, leverage = predict_landmarks(cost, coefficients, points, places)
+        # κ of the linear part is that of a pose
+        linear = compute_affine_leverage(places, points, weights)
+        pose = compute_similarity_leverage(places, points, weights)
+        anchored = np.maximum(leverage + firmness * (pose - linear), 0.0)
+        return WeightedFit(reference, predicted, anchored)
 
     def prepare(self, shapes: Shapes, geometry: Geometry) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
@@ -784,7 +784,10 @@ class EuclideanGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
-        motions, weights = Motions(bool(self.scaling), bool(self.reflections)), weighted.weights
+        motions, weights = (
+            Motions(bool(self.scaling), bool(self.reflections)),
+            weighted.relative_weights,
+        )
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
@@ -847,7 +850,8 @@ class AffineGPA(AlignmentEstimator):
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         fit = fit_affine(weighted.points, shapes.names, weights=unequal_weights(weighted))
         even = balance_frame(fit)
-        return predict_by_maps(even, shapes.points, weighted.weights, compute_affine_leverage)
+        weights = weighted.relative_weights
+        return predict_by_maps(even, shapes.points, weights, compute_affine_leverage)
 
     def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         if self.frame not in ("first", "balanced"):
@@ -902,8 +906,14 @@ def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
     if not getattr(estimator, "robust", False):
         return estimator, shapes
     alignment = clone(estimator).align(shapes)
-    weights = keep_faint(alignment.weights, shapes.relative_weights)
-    return clone(estimator).set_params(robust=False), shapes.with_weights(weights)
+    plain = clone(estimator).set_params(robust=False)
+    return plain, weigh_shapes(shapes, alignment.rejection)
+
+
+def weigh_shapes(shapes: Shapes, rejection: Rejection) -> Shapes:
+    """Give shapes their robust weights; rejected ones so little that only their warps feel it."""
+    weights = np.where(rejection.shapes[:, None], shapes.relative_weights, rejection.weights)
+    return shapes.with_weights(fade_shapes(weights, rejection.shapes))
 
 
 def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Index) -> Rejection:
@@ -936,12 +946,7 @@ def predict_by_maps(
     """Predict landmarks (n, m, d) by the affine maps of a datum-space fit."""
     predicted = points @ fit.matrices + fit.offsets[:, None]
     places = find_expected_places(fit.reference, points, weights)
-    return WeightedFit(
-        fit.reference,
-        predicted,
-        compute_leverage(points, points, weights),
-        compute_leverage(places, points, weights),
-    )
+    return WeightedFit(fit.reference, predicted, compute_leverage(places, points, weights))
 
 
 def make_warps(

@@ -65,8 +65,8 @@ def test_exchanged_landmarks_are_named(family):
 def test_clean_shapes_keep_their_reference(family):
     plain, robust = (DefGPA(robust=robust).align(family.shapes) for robust in (False, True))
     errors = [procrustes_distance(a.reference, family.truth) for a in (plain, robust)]
-    assert errors[1] < 1.3 * errors[0]
-    assert (robust.weights < 0.25).mean() < 0.03
+    assert errors[1] < 1.02 * errors[0]
+    assert (robust.weights < 0.25).mean() <= 0.003
 
 
 def test_shape_in_reverse_order_is_rejected_as_a_whole(family):
@@ -119,8 +119,8 @@ def test_breakdown_is_told(family):
 
 def test_settings_are_taken_and_wrong_ones_refused(family):
     points, _ = displaced(family.shapes.points, 0.05, seed=1)
-    strict = DefGPA(robust=Robust(rejection=3.0, readmission=2.5)).align(points)
-    lenient = DefGPA(robust=Robust(rejection=30.0, readmission=25.0)).align(points)
+    strict = DefGPA(robust=Robust(rejection=3.0)).align(points)
+    lenient = DefGPA(robust=Robust(rejection=30.0)).align(points)
     assert strict.rejection.landmarks.sum() > lenient.rejection.landmarks.sum()
     with pytest.raises(ValueError, match=r"'robust' parameter of DefGPA.*'yes'"):
         DefGPA(robust="yes").fit(points)
@@ -135,12 +135,9 @@ def test_weights_of_the_user_are_a_start(family):
 
 def test_weight_functions():
     assert weigh_gradually(np.array([0.0, 3.0])).tolist() == [1.0, 0.25]
-    scores = np.array([[0.0, 2.9, 4.0, 5.0, 9.0]])
-    ones = np.ones((1, 5))
-    weights = weigh_finally(scores, ones, ones, Robust())
+    scores = np.array([[0.0, 4.0, 4.5, 5.0, 9.0]])
+    weights = weigh_finally(scores, rejection=5.0)
     np.testing.assert_allclose(weights, [[1.0, 1.0, 0.5, 0.0, 0.0]], atol=1e-12)
-    rejected_before = weigh_finally(scores, 0.0 * ones, ones, Robust())
-    assert rejected_before[0, 2] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_every_shape_keeps_enough_landmarks():
@@ -156,11 +153,11 @@ def test_leverage_is_the_derivative_of_the_prediction(family):
     problem = DefGPA().prepare(shapes, shapes.measure())
     reference = problem.fit.reference
     cost, points = problem.cost, shapes.points
-    leverage = predict_landmarks(cost, problem.fit.coefficients, points).leverage
+    leverage = predict_landmarks(cost, problem.fit.coefficients, points, points).leverage
     moved = np.array(reference)
     moved[5, 0] += 1.0
     before, after = (
-        predict_landmarks(cost, cost.fit_warps(target).coefficients, points).predicted
+        predict_landmarks(cost, cost.fit_warps(target).coefficients, points, points).predicted
         for target in (reference, moved)
     )
     np.testing.assert_allclose((after - before)[:, 5, 0], leverage[:, 5], rtol=1e-6)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, Index, Mask
 from defgpa.solvers.cost import ResidualCost
 
 _TINY = np.finfo(np.float64).tiny
@@ -27,9 +27,9 @@ class Predictions(NamedTuple):
 
 
 def predict_landmarks(
-    cost: ResidualCost, coefficients: Sequence[Array], places: Array
+    cost: ResidualCost, coefficients: Sequence[Array], points: Array, places: Array
 ) -> Predictions:
-    """Predict landmarks at any places by the warps of their shapes.
+    """Predict landmarks by the warps of their shapes, with the leverage at other places.
 
     Parameters
     ----------
@@ -37,21 +37,35 @@ def predict_landmarks(
         The shapes, in batches.
     coefficients : sequence of arrays (b, l, d)
         The warps of each batch.
+    points : array (n, m, d)
+        The landmarks; NaN where missing.
     places : array (n, m, d)
-        NaN where there is none.
+        Where q is wanted: the landmarks, but for a few that are elsewhere.
     """
-    predicted, leverage = np.full(places.shape, np.nan), np.full(places.shape[:2], np.nan)
-    is_known = np.isfinite(places[..., 0])
+    predicted, leverage = np.full(points.shape, np.nan), np.full(points.shape[:2], np.nan)
     for factor, values in zip(cost.factors, coefficients, strict=True):
-        batch = factor.batch
-        known = is_known[batch.shapes]
+        batch, bases = factor.batch, factor.batch.bases
+        visible = np.isfinite(points[batch.shapes, :, 0])
         # any finite place will do where there is none: what comes of it is masked below
-        somewhere = np.where(known[..., np.newaxis], places[batch.shapes], batch.points[:, :1])
-        features = batch.bases.features(somewhere)
+        finite = np.where(visible[..., np.newaxis], points[batch.shapes], batch.points[:, :1])
+        features = bases.features(finite)
         predicted[batch.shapes] = features @ values
-        leverage[batch.shapes] = ((features @ factor.ridge.inverse) ** 2).sum(axis=-1)
-    predicted[~is_known], leverage[~is_known] = np.nan, np.nan
+        squares = ((features @ factor.ridge.inverse) ** 2).sum(axis=-1)
+        elsewhere = visible & (finite != places[batch.shapes]).any(axis=-1)
+        chosen = _gather(elsewhere)
+        if chosen.size:
+            moved = np.take_along_axis(places[batch.shapes], chosen[..., np.newaxis], axis=1)
+            again = ((bases.features(moved) @ factor.ridge.inverse) ** 2).sum(axis=-1)
+            np.put_along_axis(squares, chosen, again, axis=1)
+        leverage[batch.shapes] = squares
+    is_missing = ~np.isfinite(points[..., 0])
+    predicted[is_missing], leverage[is_missing] = np.nan, np.nan
     return Predictions(predicted, leverage)
+
+
+def _gather(chosen: Mask) -> Index:
+    """Return indices (n, k) of the chosen landmarks of each shape, filled up with others."""
+    return np.argsort(~chosen, axis=1, kind="stable")[:, : int(chosen.sum(axis=1).max())]
 
 
 def compute_affine_leverage(places: Array, points: Array, weights: Array) -> Array:
@@ -102,7 +116,10 @@ def _centre(places: Array, points: Array, weights: Array) -> tuple[Array, Array,
 
 
 def find_expected_places(reference: Array, points: Array, weights: Array) -> Array:
-    """Find where each shape should have its landmarks, by the affine map of the reference onto it.
+    """Find where each shape should have the landmarks that have no weight in it.
+
+    A stray landmark must not excuse itself by lying where the warp is loose: it is judged at the
+    place where the affine map of the reference onto the shape has it.
 
     Parameters
     ----------
@@ -114,8 +131,11 @@ def find_expected_places(reference: Array, points: Array, weights: Array) -> Arr
     Returns
     -------
     array (n, m, d)
+        The points themselves where they have weight.
     """
     design = np.column_stack([reference, np.ones(len(reference))])
     weighted = weights[..., np.newaxis] * design
-    right = weighted.mT @ np.where(weights[..., np.newaxis] > 0, points, 0.0)
-    return np.asarray(design @ (np.linalg.pinv(weighted.mT @ design, hermitian=True) @ right))
+    has_weight = weights[..., np.newaxis] > 0
+    right = weighted.mT @ np.where(has_weight, points, 0.0)
+    expected = design @ (np.linalg.pinv(weighted.mT @ design, hermitian=True) @ right)
+    return np.where(has_weight, points, expected)

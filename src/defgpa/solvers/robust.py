@@ -6,8 +6,9 @@ outliers are found by iteratively reweighted least squares with three precaution
 1. *Start* from similarities in the L1 norm, reference onto shape, so that a stray landmark is a
    stray response and never a lever; the reference is made of spatial medians.
 2. *Score* each landmark by its residual when it is left out. With the weight :math:`\gamma`, the
-   leverage :math:`\gamma q`, :math:`q = f^\top (B^\top \Gamma B + R)^{-1} f`, and its share
-   :math:`\gamma / c_j` in the reference, the leave-one-out residual and its variance are
+   leverage :math:`\gamma q = 1 - P_{jj} / \gamma`, :math:`q = f^\top (B^\top \Gamma B + R)^{-1} f`,
+   and its share :math:`\gamma / c_j` in the reference, the leave-one-out residual and its variance
+   are
 
    .. math:: \frac{r}{(1 - \gamma q)(1 - \gamma / c_j)}, \qquad
              \sigma^2 \Bigl(1 + \frac{q}{1 - \gamma q} + \frac{1}{c_j - \gamma}\Bigr).
@@ -15,7 +16,11 @@ outliers are found by iteratively reweighted least squares with three precaution
 3. *Begin stiff*: the first rounds multiply the smoothing, so that neighbours which moved together
    cannot carry the warp with them; their weights fall slowly (Geman-McClure), the final ones cut.
 
-No landmark is fitted again to score it: everything above comes from the weighted fit itself.
+No landmark is fitted again to score it: everything above comes from the weighted fit itself. The
+score of a landmark is the same whether it is in the fit or not, so one that was left out comes back
+by itself where it fits. Neighbours that were left out together do not: the warp has nothing to hold
+on to there. So when the reference has come to rest, all but the grossest get their weights back for
+one round, and must be rejected again.
 """
 
 from __future__ import annotations
@@ -32,14 +37,17 @@ from defgpa.solvers.rigid import fit_rigid
 
 _EARLY_STIFFNESS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
-_FULL_WEIGHT = 0.6  # share of the rejection score up to which a landmark keeps its weight
-_REJECTED_WEIGHT = 0.25  # share of its prior weight below which a landmark counts as rejected
-_NEGLIGIBLE_WEIGHT = 0.05  # share of its prior weight below which a landmark is left out of a fit
-_FAINT = 1e-6  # share of their weight with which landmarks of a rejected shape stay in the fit
+_FULL_WEIGHT = 0.8  # share of the rejection score up to which a landmark keeps its weight
+_RETRIAL = 2.0  # of the rejection score: below, a rejected landmark gets a second chance, once
+_RETRIAL_ROUNDS = 4  # so many rounds remain after it
+_NEGLIGIBLE_WEIGHT = 0.05  # share of its given weight below which a landmark is rejected
+_LEAST_WEIGHT = 1e-3  # share of their given weight with which landmarks that are needed stay
+_FAINT = 1e-6  # share of its weight with which a rejected shape stays in the fit
 _PSEUDO_VIEWS = 6.0  # how strongly the scale of a landmark is drawn to the common scale
 _RESIDUAL_FLOOR = 1e-3  # of the size of the reference: smaller residuals are never suspicious
 _MAX_LEVEL = 4.0  # a shape whose median residual is so many times the usual is rejected whole
 _REFERENCE_TOL = 0.1  # of the standard error of the reference: a smaller step ends the rounds
+_WEIGHT_TOL = 0.01  # of the largest weight: a smaller change ends the rounds
 _MEDIAN_LENGTH = {1: 0.6744897501960817, 2: 1.1774100225154747, 3: 1.5381722544550522}  # of N(0, I)
 _TINY = np.finfo(np.float64).tiny
 
@@ -53,8 +61,6 @@ class Robust:
     rejection : float
         A landmark is rejected when its leave-one-out residual exceeds this many robust standard
         deviations.
-    readmission : float
-        A rejected landmark returns only below this score.
     max_rejected_share : float
         A shape with a larger share of rejected landmarks is rejected as a whole.
     max_rounds : int
@@ -62,12 +68,11 @@ class Robust:
 
     Examples
     --------
-    >>> Robust(rejection=4.0).readmission
-    4.0
+    >>> Robust(rejection=4.0).max_rounds
+    12
     """
 
     rejection: float = 5.0
-    readmission: float = 4.0
     max_rejected_share: float = 0.4
     max_rounds: int = 12
 
@@ -77,8 +82,7 @@ class WeightedFit(NamedTuple):
 
     reference: Array  # (m, d)
     predicted: Array  # (n, m, d): each landmark through the warp of its shape, whatever its weight
-    leverage: Array  # (n, m): q at the place of the landmark; its weight times q is its leverage
-    expected_leverage: Array  # (n, m): q where the reference expects the landmark
+    leverage: Array  # (n, m): q; the weight of a landmark times q is its leverage
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,8 @@ class RobustWeights:
     Attributes
     ----------
     weights : array (n, m)
-        Landmark weights: the given ones, reduced where a landmark is suspicious.
+        Landmark weights: the given ones, reduced where a landmark is suspicious, 0 in rejected
+        shapes.
     scores : array (n, m)
         Leave-one-out residuals in robust standard deviations; zero where missing.
     rejected : array (n, m) of bool
@@ -132,45 +137,45 @@ def estimate_weights(
     RobustWeights
     """
     n_dims = points.shape[-1]
-    distances = measure_robust_distances(points, given_weights)
-    scores, levels, _ = score_residuals(distances, n_dims)
-    weights = given_weights * weigh_gradually(scores)
-    weights[levels > _MAX_LEVEL] = 0.0
-    weights = cut_weights(weights, given_weights, scores, n_dims)
+    scores, levels, _ = score_residuals(measure_robust_distances(points, given_weights), n_dims)
+    weights = cut_weights(given_weights * weigh_gradually(scores), given_weights, scores, n_dims)
+    is_rejected = levels > _MAX_LEVEL
 
-    reference, converged, n_rounds = None, False, 0
-    for n_rounds in range(1, settings.max_rounds + 1):
-        early = n_rounds <= len(_EARLY_STIFFNESS)
-        stiffness = _EARLY_STIFFNESS[n_rounds - 1] if early else 1.0
-        fitted = fit(keep_faint(weights, given_weights), stiffness)
-        scores, levels, scales = score_residuals(studentize(fitted, weights, points), n_dims)
-        if early:
-            updated = given_weights * weigh_gradually(scores)
-            updated[levels > _MAX_LEVEL] = 0.0
-        else:
-            updated = given_weights * weigh_finally(scores, weights, given_weights, settings)
-            updated[find_rejected_shapes(updated, given_weights, levels, settings)] = 0.0
-        updated = cut_weights(updated, given_weights, scores, n_dims)
+    reference, has_retried, converged, n_rounds = None, False, False, 0
+    while n_rounds < settings.max_rounds and not converged:
+        is_early = n_rounds < len(_EARLY_STIFFNESS)
+        applied = fade_shapes(weights, is_rejected)
+        fitted = fit(applied, _EARLY_STIFFNESS[n_rounds] if is_early else 1.0)
+        lengths = studentize(fitted, weights, is_rejected, points)
+        scores, levels, scales = score_residuals(lengths, n_dims)
 
-        change = np.abs(updated - weights).max() / given_weights.max()
+        shares = weigh_gradually(scores) if is_early else weigh_finally(scores, settings.rejection)
+        weights = cut_weights(given_weights * shares, given_weights, scores, n_dims)
+        is_rejected = levels > _MAX_LEVEL
+        if not is_early:
+            is_rejected |= _share_rejected(weights, given_weights) > settings.max_rejected_share
+
         step = np.inf if reference is None else procrustes_distance(fitted.reference, reference)
-        standard_error = np.nanmedian(scales) * np.sqrt(n_dims / len(points))
-        reference, weights = fitted.reference, updated
-        converged = not early and (step < _REFERENCE_TOL * standard_error or change < 0.01)
-        if converged:
-            break
+        standard_error = np.median(scales) * np.sqrt(n_dims / len(points))
+        change = np.abs(fade_shapes(weights, is_rejected) - applied).max() / given_weights.max()
+        rests = step < _REFERENCE_TOL * standard_error or change < _WEIGHT_TOL
+        reference, n_rounds = fitted.reference, n_rounds + 1
+        if has_retried:
+            converged = bool(rests)
+        elif not is_early and (rests or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
+            # neighbours that were left out together may fit together
+            has_retried = True
+            weights = np.where(scores < _RETRIAL * settings.rejection, given_weights, weights)
 
-    fitted = fit(keep_faint(weights, given_weights), 1.0)
-    scores, levels, _ = score_residuals(studentize(fitted, weights, points), n_dims)
-    rejected_shapes = find_rejected_shapes(weights, given_weights, levels, settings)
-    reduced = (weights < _REJECTED_WEIGHT * given_weights) & (scores > settings.rejection)
+    fitted = fit(fade_shapes(weights, is_rejected), 1.0)
+    scores, _, _ = score_residuals(studentize(fitted, weights, is_rejected, points), n_dims)
     return RobustWeights(
-        weights=weights,
+        weights=np.where(is_rejected[:, np.newaxis], 0.0, weights),
         scores=scores,
-        rejected=reduced & ~rejected_shapes[:, np.newaxis],
-        rejected_shapes=rejected_shapes,
+        rejected=_find_rejected(weights, given_weights) & ~is_rejected[:, np.newaxis],
+        rejected_shapes=is_rejected,
         n_rounds=n_rounds + 1,
-        converged=bool(converged),
+        converged=converged,
     )
 
 
@@ -267,16 +272,17 @@ def compute_spatial_medians(
     return medians
 
 
-def studentize(fitted: WeightedFit, weights: Array, points: Array) -> Array:
+def studentize(fitted: WeightedFit, weights: Array, is_rejected: Mask, points: Array) -> Array:
     """Compute leave-one-out residual lengths that have one variance, whatever weight and leverage.
-
-    The variance uses the leverage at the expected place: a stray landmark must not excuse itself
-    by lying far off.
 
     Parameters
     ----------
     fitted : WeightedFit
+        Of weights that are faint in rejected shapes.
     weights : array (n, m)
+        Weights before that.
+    is_rejected : array (n,) of bool
+        Shapes that have no share in the reference.
     points : array (n, m, d)
         NaN where missing.
 
@@ -285,15 +291,16 @@ def studentize(fitted: WeightedFit, weights: Array, points: Array) -> Array:
     array (n, m)
         Lengths relative to the size of the reference; NaN where missing.
     """
-    totals, unit = weights.sum(axis=0), weights.max()
+    in_reference = np.where(is_rejected[:, np.newaxis], 0.0, weights)
+    totals, unit = in_reference.sum(axis=0), weights.max()
     size = np.sqrt((fitted.reference**2).sum(axis=1) @ totals / totals.sum())
     lengths = np.linalg.norm(fitted.reference - fitted.predicted, axis=-1) / size
-    left_out = np.maximum(1.0 - weights * fitted.leverage, 1e-3)
-    share = np.clip(weights / np.maximum(totals, _TINY), 0.0, 0.9)
+    leverage = np.where(is_rejected[:, np.newaxis], _FAINT, 1.0) * fitted.leverage
     # r / ((1 - w q)(1 - w / c)), over the root of 1 + q / (1 - w q) + 1 / (c - w)
-    kept = np.maximum(1.0 - weights * fitted.expected_leverage, 0.05)
-    variance = 1.0 + unit * fitted.expected_leverage / kept
-    variance = variance + unit / np.maximum(totals - weights, np.maximum(0.1 * totals, _TINY))
+    left_out = np.maximum(1.0 - weights * leverage, 1e-3)
+    share = np.clip(in_reference / np.maximum(totals, _TINY), 0.0, 0.9)
+    others = np.maximum(totals - in_reference, np.maximum(0.1 * totals, _TINY))
+    variance = 1.0 + unit * leverage / np.maximum(left_out, 0.05) + unit / others
     studentized = lengths / left_out / (1.0 - share) / np.sqrt(variance)
     return np.where(np.isfinite(points[..., 0]), studentized, np.nan)
 
@@ -318,9 +325,9 @@ def score_residuals(lengths: Array, n_dims: int) -> tuple[Array, Array, Array]:
     """
     to_deviation = 1.0 / _MEDIAN_LENGTH[n_dims]
     common = max(to_deviation * float(np.nanmedian(lengths)), _RESIDUAL_FLOOR)
-    counts = np.isfinite(lengths).sum(axis=0)
-    own = to_deviation * _median_or(lengths, 0, common / to_deviation)
-    pooled = (counts * own**2 + _PSEUDO_VIEWS * common**2) / (counts + _PSEUDO_VIEWS)
+    views = np.isfinite(lengths).sum(axis=0)
+    of_landmarks = to_deviation * _median_or(lengths, 0, common / to_deviation)
+    pooled = (views * of_landmarks**2 + _PSEUDO_VIEWS * common**2) / (views + _PSEUDO_VIEWS)
     scales = np.broadcast_to(np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR), lengths.shape)
     levels = to_deviation * _median_or(lengths / scales, 1, 1.0 / to_deviation)
     scales = scales * np.maximum(levels, 1.0)[:, np.newaxis]
@@ -338,56 +345,47 @@ def weigh_gradually(scores: Array) -> Array:
     return 1.0 / (1.0 + (scores / _EARLY_SCALE) ** 2) ** 2
 
 
-def weigh_finally(scores: Array, weights: Array, given_weights: Array, settings: Robust) -> Array:
-    """Compute weights of one for what fits and zero for what does not, with a cosine flank.
-
-    A landmark that is rejected now returns only below the stricter score of readmission.
-    """
-    out = weights < _REJECTED_WEIGHT * given_weights
-    cut = np.where(out, settings.readmission, settings.rejection)
-    flank = np.clip((scores / cut - _FULL_WEIGHT) / (1.0 - _FULL_WEIGHT), 0.0, 1.0)
+def weigh_finally(scores: Array, rejection: float) -> Array:
+    """Compute weights of one for what fits and zero for what does not, with a cosine flank."""
+    flank = np.clip((scores / rejection - _FULL_WEIGHT) / (1.0 - _FULL_WEIGHT), 0.0, 1.0)
     return 0.5 * (1.0 + np.cos(np.pi * flank))
-
-
-def find_rejected_shapes(
-    weights: Array, given_weights: Array, levels: Array, settings: Robust
-) -> Mask:
-    """Find shapes of which too many landmarks are rejected, or that fit badly as a whole."""
-    visible = given_weights > 0
-    rejected = visible & (weights < _REJECTED_WEIGHT * given_weights)
-    share = rejected.sum(axis=1) / np.maximum(visible.sum(axis=1), 1)
-    return (levels > _MAX_LEVEL) | (share > settings.max_rejected_share)
 
 
 def cut_weights(weights: Array, given_weights: Array, scores: Array, n_dims: int) -> Array:
     """Set negligible weights to zero, but leave enough landmarks to fit.
 
     A stray landmark of a small weight would still stretch the grid of control points. Every shape
-    that is not rejected as a whole keeps 2 (d + 1) landmarks, every landmark 2 shapes: the least
-    suspicious get a little weight where fewer are left.
+    keeps 2 (d + 1) landmarks, every landmark 2 shapes: the least suspicious get a little weight
+    where fewer are left.
     """
     weights = np.where(weights < _NEGLIGIBLE_WEIGHT * given_weights, 0.0, weights)
+    least = _LEAST_WEIGHT * given_weights
     suspicion = np.where(given_weights > 0, scores, np.inf)
-    counts = (weights > 0).sum(axis=1)
     n_needed = 2 * (n_dims + 1)
-    for shape in np.flatnonzero((counts < n_needed) & (counts > 0)):
+    for shape in np.flatnonzero((weights > 0).sum(axis=1) < n_needed):
         needed = np.argsort(suspicion[shape])[:n_needed]
-        weights[shape, needed] = np.maximum(
-            weights[shape, needed], 1e-3 * given_weights[shape, needed]
-        )
+        weights[shape, needed] = np.maximum(weights[shape, needed], least[shape, needed])
     for landmark in np.flatnonzero((weights > 0).sum(axis=0) < 2):
         needed = np.argsort(suspicion[:, landmark])[:2]
-        weights[needed, landmark] = np.maximum(
-            weights[needed, landmark], 1e-3 * given_weights[needed, landmark]
-        )
+        weights[needed, landmark] = np.maximum(weights[needed, landmark], least[needed, landmark])
     return weights
 
 
-def keep_faint(weights: Array, given_weights: Array) -> Array:
-    """Give the landmarks of rejected shapes so little weight that only their own warp feels it.
+def fade_shapes(weights: Array, is_rejected: Mask) -> Array:
+    """Give rejected shapes so little weight that only their own warps feel it.
 
     The penalty of a warp is relative to the total weight of its shape, so a rejected shape still
     gets the warp that registers it onto the reference.
     """
-    rejected = ~(weights > 0).any(axis=1, keepdims=True)
-    return np.where(rejected, _FAINT * given_weights, weights)
+    return weights * np.where(is_rejected, _FAINT, 1.0)[:, np.newaxis]
+
+
+def _find_rejected(weights: Array, given_weights: Array) -> Mask:
+    """Return which visible landmarks (n, m) have lost their weight."""
+    return (given_weights > 0) & (weights < _NEGLIGIBLE_WEIGHT * given_weights)
+
+
+def _share_rejected(weights: Array, given_weights: Array) -> Array:
+    """Return the share (n,) of the visible landmarks of each shape that are rejected."""
+    n_visible = np.maximum((given_weights > 0).sum(axis=1), 1)
+    return np.asarray(_find_rejected(weights, given_weights).sum(axis=1) / n_visible)
