@@ -182,17 +182,37 @@ class AlignmentEstimator(BaseEstimator):
             return fitted._replace(leverage=unit * fitted.leverage)
 
         estimated = estimate_weights(core.points, core.relative_weights, fit, settings)
-        return self.align_without(shapes, spread_over_landmarks(estimated, shapes, shared))
-
-    def align_without(self, shapes: Shapes, rejection: Rejection) -> Alignment:
-        """Align shapes by least squares with the weights of a robust fit, and state what it rejected.
-
-        The size of the effect is the change of the reference, relative to its size.
-        """
+        rejection = spread_over_landmarks(estimated, shapes, shared)
         fitted = self.add_input_findings(self.solve(weigh_shapes(shapes, rejection)))
-        rejections = check_rejection(rejection, shapes.visible, shapes.names, shapes.landmarks)
+        return self.add_rejection(fitted, shapes, rejection)
+
+    def add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
+        """Add what a robust fit rejected, with the size of its effect, to a fit with its weights.
+
+        Parameters
+        ----------
+        fitted : Alignment
+            By least squares, of the shapes with robust weights (``weigh_shapes``).
+        shapes : Shapes
+            As they were given.
+        rejection : Rejection
+        """
+        change = None
+        if rejection.landmarks.any() or rejection.shapes.any():
+            change = self._measure_change(shapes, fitted)
+        names, labels = shapes.names, shapes.landmarks
+        rejections = check_rejection(rejection, shapes.visible, names, labels, change)
         findings = (*rejections, *fitted.findings)
         return replace(fitted, shapes=shapes, rejection=rejection, findings=findings)
+
+    def _measure_change(self, shapes: Shapes, fitted: Alignment) -> float | None:
+        """Return how far least squares of all landmarks move the reference; None if they fail."""
+        try:
+            plain = self.solve(shapes)
+        except DefgpaError:
+            return None
+        shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
+        return procrustes_distance(plain.reference[shared], fitted.reference[shared])
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         """Fit weighted shapes, and predict all landmarks of the shapes by the warps.

@@ -105,6 +105,9 @@ class Tuning:
         A landmark is looked at if it is ``doubtful`` times as far off as is usual in its shape. It
         is misplaced if it is off by ``elsewhere`` times what is usual, in its shape and for that
         landmark in other shapes, and by ``min_misplacement`` of the size of the shapes.
+    faint_weight : float
+        A shape whose largest relative landmark weight is smaller has no effect on a fit, and is
+        not reported as far off.
     max_strays : int
         Landmarks of a shape that are named as exchanged, or as misplaced; with more of them it is
         the shape that is far off.
@@ -167,6 +170,7 @@ class Tuning:
     doubtful: float = 3.0
     elsewhere: float = 8.0
     min_misplacement: float = 0.2
+    faint_weight: float = 1e-3
     max_strays: int = 5
     far_out: float = 3.0
     exchange_landmarks: int = 2000

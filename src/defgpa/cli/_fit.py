@@ -33,9 +33,12 @@ from defgpa.cli._output import (
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.diagnostics.findings import Finding
+    from defgpa.diagnostics.rejection import Rejection
     from defgpa.estimators import AlignmentEstimator
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
     from defgpa.shapes import Shapes
+
+_MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
 
 
 @options.command("fit", "defgpa fit wings.tps -o result/ --report")
@@ -49,10 +52,11 @@ if TYPE_CHECKING:
     "predicts left-out landmarks best.",
 )
 @options.option(
-    "--robust",
-    is_flag=True,
+    "--robust/--no-robust",
+    default=None,
     group=options.METHOD,
-    help="Leave gross errors out: estimate landmark weights, and name what is rejected.",
+    help="Leave gross errors out: estimate landmark weights, and name what is rejected. By default "
+    "--method auto does so where it finds any.",
 )
 @options.cross_validation
 @options.option(
@@ -82,7 +86,7 @@ if TYPE_CHECKING:
 def command(
     source: tuple[str, ...],
     method: str | None,
-    robust: bool,
+    robust: bool | None,
     fold_size: int | None,
     jobs: int | None,
     pose: str,
@@ -127,7 +131,11 @@ def command(
         )
         if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
-        fit = (fit_robustly if robust else fit_shapes)(console, shapes, wishes)
+        rejection = choose_rejection(console, shapes, wishes, robust)
+        if rejection is None:
+            fit = fit_shapes(console, shapes, wishes)
+        else:
+            fit = fit_robustly(console, shapes, wishes, rejection)
         alignment = fit.alignment
         if pose != "principal":
             alignment = alignment.posed_like(shapes[0 if pose == "first" else pose])
@@ -307,21 +315,61 @@ def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
     return Fit(method, estimator, cv.alignment, size, cross_validation=cv)
 
 
-def fit_robustly(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
-    """Choose method and smoothing with robust landmark weights, then fit robustly.
+def choose_rejection(
+    console: Console, shapes: Shapes, wishes: MethodOptions, robust: bool | None
+) -> Rejection | None:
+    """Find gross errors by a robust deformable fit, if asked to, or if the method is automatic.
+
+    Returns
+    -------
+    Rejection or None
+        None for least squares: where that was asked for, or no landmark is named.
+    """
+    from defgpa.errors import DefgpaError
+    from defgpa.estimators import DefGPA
+    from defgpa.model_selection.method_selection import is_ordinary_size
+
+    is_automatic = robust is None and wishes.method_name == "auto" and is_ordinary_size(shapes)
+    if not (robust or (is_automatic and shapes.n_shapes >= _MIN_ROBUST_SHAPES)):
+        return None
+    try:
+        with console.working("Looking for gross errors"):
+            rejection = DefGPA(robust=True).align(shapes).rejection
+    except DefgpaError:
+        if robust:
+            raise
+        return None  # the fit says what is wrong
+    assert rejection is not None
+    n_landmarks, n_shapes = int(rejection.landmarks.sum()), int(rejection.shapes.sum())
+    if is_automatic and not n_landmarks + n_shapes:
+        return None
+    if is_automatic:
+        counts = [
+            f"{count} {word}{'s' * (count > 1)}"
+            for count, word in ((n_landmarks, "landmark"), (n_shapes, "whole specimen"))
+            if count
+        ]
+        console.note(
+            f"Fitted robustly, without {' and '.join(counts)} that do not fit the others: "
+            "--no-robust keeps them all."
+        )
+    return rejection
+
+
+def fit_robustly(
+    console: Console, shapes: Shapes, wishes: MethodOptions, rejection: Rejection
+) -> Fit:
+    """Choose method and smoothing, and fit, with the landmark weights of a robust fit.
 
     The weights are estimated once, by a deformable fit, so that gross errors choose nothing.
     """
     from sklearn.base import clone
 
-    from defgpa.estimators import DefGPA, fix_robust_weights
+    from defgpa.estimators import weigh_shapes
 
-    with console.working("Estimating landmark weights"):
-        _, weighted = fix_robust_weights(DefGPA(robust=True), shapes)
-    fit = fit_shapes(console, weighted, wishes)
-    estimator = clone(fit.estimator).set_params(robust=True)
-    with console.working("Fitting robustly"):
-        return replace(fit, estimator=estimator, alignment=estimator.fit(shapes).alignment_)
+    fit = fit_shapes(console, weigh_shapes(shapes, rejection), wishes)
+    alignment = fit.estimator.add_rejection(fit.alignment, shapes, rejection)
+    return replace(fit, estimator=clone(fit.estimator).set_params(robust=True), alignment=alignment)
 
 
 def choose_smoothing(
@@ -421,6 +469,7 @@ def collect_results(alignment: Alignment, fit: Fit) -> dict[str, object]:
         "landmarks": alignment.shapes.n_landmarks,
         "dimension": alignment.shapes.n_dims,
         "visible": alignment.n_counted,
+        "left_out": int((alignment.shapes.visible & (alignment.weights == 0.0)).sum()),
         "method": fit.method,
         "rmse_reference": alignment.rmse_reference,
         "rmse_datum": alignment.rmse_datum,
@@ -485,7 +534,10 @@ def show_results(console: Console, results: dict[str, object]) -> None:
         ["foldovers", results["foldovers"], "landmarks where a warp folds over (want 0)"],
     ]
     rows = [row for row in rows if row[1] is not None]
-    console.table(f"Results of {results['method']} alignment", ["result", "value", "meaning"], rows)
+    title = f"Results of {results['method']} alignment"
+    if results["left_out"]:
+        title += f", without {results['left_out']} landmarks"
+    console.table(title, ["result", "value", "meaning"], rows)
 
 
 def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:

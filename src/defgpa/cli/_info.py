@@ -17,11 +17,14 @@ from defgpa.errors import format_names, format_some
 if TYPE_CHECKING:
     from defgpa.arrays import Mask
     from defgpa.diagnostics.screening import Screening
+    from defgpa.diagnostics.suspects import Suspect
     from defgpa.shapes import Shapes
 
 _MAX_ROWS = 40
 _MANY = 5  # shapes with the same trouble: more of them are one row
 _FEW_MIRRORED = 3  # shapes to name one by one
+_MAX_FITTED = 2_000_000  # coordinates; more would take minutes
+_FAR = "is far from all the others"
 _MAX_WORDS = 12  # groups, columns or landmarks in a line
 
 
@@ -167,16 +170,39 @@ def _show_screening(console: Console, shapes: Shapes) -> dict[str, Any]:
     except ShapeError as error:
         console.note(f"These shapes cannot be aligned as they are. {error}")
         return {"alignable": False, "reason": str(error)}
-    _show_suspicions(console, list(_describe_suspicions(screening, shapes)))
+    suspects = _find_suspects(console, shapes)
+    _show_suspicions(console, list(_describe_suspicions(screening, suspects, shapes)))
     if screening.mirrored:
         names = [f"--mirror {shlex.quote(name)}" for name in screening.mirrored]
         words = " ".join(names) if len(names) <= _FEW_MIRRORED else "--mirror auto"
         console.say(f"If they were digitised on the other side: {words}")
-    return {"alignable": True, "suspicious": _list_suspicions(screening, shapes)}
+    return {"alignable": True, "suspicious": _list_suspicions(screening, suspects, shapes)}
 
 
-def _list_suspicions(screening: Screening, shapes: Shapes) -> dict[str, Any]:
+def _find_suspects(console: Console, shapes: Shapes) -> tuple[Suspect, ...]:
+    """Find landmarks that a robust fit rejects; none where the shapes cannot be fitted."""
+    from defgpa.diagnostics.suspects import explain_rejection
+    from defgpa.errors import DefgpaError
+    from defgpa.estimators import DefGPA
+
+    if shapes.points.size > _MAX_FITTED:
+        console.note("The set is large: its landmarks were not checked one by one.")
+        return ()
+    try:
+        with console.working("Looking for gross errors"):
+            return explain_rejection(DefGPA(robust=True).align(shapes))
+    except DefgpaError:  # shapes of which a fit would say what is wrong
+        return ()
+
+
+def _list_suspicions(
+    screening: Screening, suspects: Sequence[Suspect], shapes: Shapes
+) -> dict[str, Any]:
     """Return what looks wrong, for machines."""
+
+    def select(reason: str) -> list[list[str]]:
+        return [[s.shape, *s.landmarks] for s in suspects if s.reason == reason]
+
     return {
         "mirrored": list(screening.mirrored),
         "outliers": list(screening.outliers),
@@ -184,16 +210,20 @@ def _list_suspicions(screening: Screening, shapes: Shapes) -> dict[str, Any]:
         "relative_sizes": {
             name: screening.sizes[shapes.index(name)] for name in screening.other_size
         },
-        "exchanged_landmarks": [list(entry) for entry in screening.exchanged],
-        "misplaced_landmarks": [list(entry) for entry in screening.misplaced],
+        "exchanged_landmarks": select("exchanged"),
+        "shifted_landmarks": select("shifted"),
+        "misplaced_landmarks": select("misplaced"),
+        "reversed": [name for (name,) in select("reversed")],
+        "expected": [
+            {"shape": s.shape, "landmark": label, "at": at, "expected": expected, "score": s.score}
+            for s in suspects
+            for label, at, expected in zip(
+                s.landmarks, s.points.tolist(), s.expected.tolist(), strict=True
+            )
+        ],
         "coincident_landmarks": [list(entry) for entry in screening.coincident],
         "repeated": [list(entry) for entry in screening.repeated],
     }
-
-
-def _relative_sizes(screening: Screening, shapes: Shapes) -> dict[str, float]:
-    """Return the sizes of shapes that are much larger or smaller, relative to the usual."""
-    return {name: screening.sizes[shapes.index(name)] for name in screening.other_size}
 
 
 def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> None:
@@ -205,24 +235,44 @@ def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> 
     console.table("To check", ["shape", "problem"], rows, len(sentences))
 
 
-def _describe_suspicions(screening: Screening, shapes: Shapes) -> Iterator[tuple[str, str]]:
+def _describe_suspicions(
+    screening: Screening, suspects: Sequence[Suspect], shapes: Shapes
+) -> Iterator[tuple[str, str]]:
     """Yield shapes and what is odd about them, one phrase each."""
-    for name in screening.outliers:
-        yield name, "is far from all the others"
+    rejected = {suspect.shape: suspect.reason for suspect in suspects if not suspect.landmarks}
+    explained = {suspect.shape for suspect in suspects} - rejected.keys()
+    for name in dict.fromkeys((*screening.outliers, *rejected)):
+        if name in explained:
+            continue
+        is_reversed = rejected.get(name) == "reversed"
+        yield name, "has its landmarks in reverse order" if is_reversed else _FAR
     yield from _describe_sizes(
         {name: screening.sizes[shapes.index(name)] for name in screening.other_size}
     )
     for name in screening.mirrored:
         yield name, "fits clearly better mirrored"
-    for name, a, b in screening.exchanged:
-        yield name, f"landmarks {a} and {b} look exchanged"
-    for name, label in screening.misplaced:
-        yield name, f"landmark {label} is far from where the others have it"
+    for suspect in suspects:
+        if suspect.landmarks:
+            yield suspect.shape, _describe_suspect(suspect)
     yield from _describe_copies(screening.repeated)
     for name, pairs in groupby(screening.coincident, key=lambda entry: entry[0]):
         (_, a, b), *others = pairs
         more = f" (and {len(others)} more pair{'s' * (len(others) > 1)})" if others else ""
         yield name, f"landmarks {a} and {b} have the same place{more}"
+
+
+def _describe_suspect(suspect: Suspect) -> str:
+    """Describe landmarks that do not fit, with where the others have the first of them."""
+    labels = format_some(suspect.landmarks, _MANY)
+    if suspect.reason == "exchanged":
+        return f"landmarks {' and '.join(suspect.landmarks)} look exchanged"
+    place, expected = (
+        "(" + ", ".join(f"{value:.4g}" for value in points[0]) + ")"
+        for points in (suspect.points, suspect.expected)
+    )
+    if suspect.reason == "shifted":
+        return f"landmarks {labels} are shifted together: the first is at {place}, not {expected}"
+    return f"landmark {labels} is at {place}; the others have it at {expected}"
 
 
 def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:

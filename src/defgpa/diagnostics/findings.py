@@ -371,24 +371,45 @@ def _describe_stiffer_choice(finding: Finding) -> str:
 # Fields of a template: the values of the finding by their names, the names of its shapes, the
 # labels of its landmarks, the messages of its parts, and the remedy in the words of the audience.
 def _describe_robust_breakdown(finding: Finding) -> str:
-    labels = finding.landmarks
-    where = f", of landmarks {format_names(labels)} more than a third" if labels else ""
+    places = [
+        f"{word} {format_names(names)}"
+        for word, names in (("landmarks", finding.landmarks), ("shapes", finding.shapes))
+        if names
+    ]
+    where = f", of {' and '.join(places)} more than a third" if places else ""
     return (
         f"The robust fit left out {finding.values['share']:.0f} % of all landmarks{where}: more "
         "than can be recovered. Do not trust this result; correct the landmarks first."
     )
 
 
-_MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
-    Problem.REJECTED_LANDMARKS: (
-        "The robust fit left out {count:.0f} landmarks that do not fit the others (scores up to "
-        "{largest:.0f} standard deviations): {labels}. Check them; correct them, or make them "
-        "missing."
-    ),
-    Problem.REJECTED_SHAPES: (
+def _describe_effect(finding: Finding) -> str:
+    """Say how much the reference would change with the rejected landmarks, where that is known."""
+    change = finding.values.get("change")
+    return "" if change is None else f"; with them the reference would change by {change:.1%}"
+
+
+def _describe_rejected_landmarks(finding: Finding) -> str:
+    count, largest = finding.values["count"], finding.values["largest"]
+    words = "1 landmark that does" if count == 1 else f"{count:.0f} landmarks that do"
+    return (
+        f"The robust fit left out {words} not fit the others (scores up to {largest:.0f} standard "
+        f"deviations): {format_names(finding.landmarks)}{_describe_effect(finding)}. Check them; "
+        "correct them, or make them missing."
+    )
+
+
+def _describe_rejected_shapes(finding: Finding) -> str:
+    return (
         "The robust fit left out whole shapes, since too many of their landmarks do not fit the "
-        "others: {names}. Check the order of their landmarks, and whether they are mirrored."
-    ),
+        f"others: {format_names(finding.shapes)}{_describe_effect(finding)}. Check the order of "
+        "their landmarks, and whether they are mirrored."
+    )
+
+
+_MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
+    Problem.REJECTED_LANDMARKS: _describe_rejected_landmarks,
+    Problem.REJECTED_SHAPES: _describe_rejected_shapes,
     Problem.ROBUST_BREAKDOWN: _describe_robust_breakdown,
     Problem.LONE_LANDMARKS: (
         "Seen in one shape only: landmark {labels}. That tells nothing about the reference; it was "

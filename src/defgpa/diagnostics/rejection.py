@@ -11,7 +11,7 @@ import numpy as np
 from defgpa.arrays import Array, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 
-_MAX_REJECTED_SHARE = 1 / 3  # of the observations of a landmark, or of all shapes
+_MAX_REJECTED_SHARE = 1 / 3  # of the observations of a landmark or of a shape, or of all shapes
 
 
 class RejectedLandmark(NamedTuple):
@@ -48,39 +48,59 @@ class Rejection:
 
 
 def check_rejection(
-    rejection: Rejection, visible: Mask, names: Sequence[str], labels: Sequence[str]
+    rejection: Rejection,
+    visible: Mask,
+    names: Sequence[str],
+    labels: Sequence[str],
+    change: float | None = None,
 ) -> tuple[Finding, ...]:
-    """Report what a robust fit rejected, and whether it was too much to be trusted."""
+    """Report what a robust fit rejected, and whether it was too much to be trusted.
+
+    Parameters
+    ----------
+    rejection : Rejection
+    visible : array (n, m) of bool
+    names, labels : sequence of str
+        Of the shapes and of the landmarks.
+    change : float, optional
+        How far the rejected landmarks would have moved the reference, relative to its size.
+    """
+    effect = {} if change is None else {"change": change}
     return (
-        *_report_landmarks(rejection, names, labels),
-        *_report_shapes(rejection, names),
-        *_check_breakdown(rejection, visible, labels),
+        *_report_landmarks(rejection, names, labels, effect),
+        *_report_shapes(rejection, names, effect),
+        *_check_breakdown(rejection, visible, names, labels),
     )
 
 
 def _report_landmarks(
-    rejection: Rejection, names: Sequence[str], labels: Sequence[str]
+    rejection: Rejection, names: Sequence[str], labels: Sequence[str], effect: dict[str, float]
 ) -> Iterator[Finding]:
     rejected = np.argwhere(rejection.landmarks)
     if len(rejected):
         pairs = tuple(f"{names[i]}: {labels[j]}" for i, j in rejected)
-        values = {"count": len(rejected), "largest": rejection.scores[rejection.landmarks].max()}
+        largest = float(rejection.scores[rejection.landmarks].max())
+        values = {"count": len(rejected), "largest": largest, **effect}
         yield Finding(Problem.REJECTED_LANDMARKS, landmarks=pairs, values=values)
 
 
-def _report_shapes(rejection: Rejection, names: Sequence[str]) -> Iterator[Finding]:
+def _report_shapes(
+    rejection: Rejection, names: Sequence[str], effect: dict[str, float]
+) -> Iterator[Finding]:
     rejected = tuple(names[int(i)] for i in np.flatnonzero(rejection.shapes))
     if rejected:
-        yield Finding(Problem.REJECTED_SHAPES, shapes=rejected)
+        yield Finding(Problem.REJECTED_SHAPES, shapes=rejected, values=effect)
 
 
 def _check_breakdown(
-    rejection: Rejection, visible: Mask, labels: Sequence[str]
+    rejection: Rejection, visible: Mask, names: Sequence[str], labels: Sequence[str]
 ) -> Iterator[Finding]:
-    """Report where more is rejected than can be recovered."""
-    out = (rejection.landmarks | rejection.shapes[:, np.newaxis]) & visible
-    shares = out.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
-    worst = tuple(labels[int(j)] for j in np.flatnonzero(shares > _MAX_REJECTED_SHARE))
-    if worst or rejection.shapes.mean() > _MAX_REJECTED_SHARE:
-        share = 100.0 * out.sum() / max(int(visible.sum()), 1)
-        yield Finding(Problem.ROBUST_BREAKDOWN, landmarks=worst, values={"share": share})
+    """Report landmarks and shapes of which more is rejected than can be recovered."""
+    rejected = (rejection.landmarks | rejection.shapes[:, np.newaxis]) & visible
+    of_landmarks = rejected.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
+    worst = tuple(labels[int(j)] for j in np.flatnonzero(of_landmarks > _MAX_REJECTED_SHARE))
+    of_shapes = (rejection.landmarks & visible).sum(axis=1) / np.maximum(visible.sum(axis=1), 1)
+    shapes = tuple(names[int(i)] for i in np.flatnonzero(of_shapes > _MAX_REJECTED_SHARE))
+    if worst or shapes or rejection.shapes.mean() > _MAX_REJECTED_SHARE:
+        share = 100.0 * rejected.sum() / max(int(visible.sum()), 1)
+        yield Finding(Problem.ROBUST_BREAKDOWN, shapes, worst, values={"share": share})

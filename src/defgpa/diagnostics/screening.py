@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
-from defgpa.alignment import Alignment
+from defgpa.alignment import Alignment, average, unequal_weights
 from defgpa.arrays import Array, Mask, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
@@ -197,11 +197,12 @@ def add_deformation_finding(
             fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         )
         squares = np.einsum("nmd,nmd->nm", differences, differences)
-    residual = float(np.sqrt(squares[alignment.counted].mean())) / rms_radius(reference)
+    counted, weights = alignment.counted, unequal_weights(alignment.shapes)
+    residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
         residual, len(points), alignment.shapes.n_dims, tuning.off
     )
-    figures = {"residual": residual}
+    figures = {"residual": float(residual)}
     if chance > tuning.chance_off:
         figures |= {"chance": chance, "off": tuning.off}
     elif residual <= tuning.large_deformation:
@@ -313,8 +314,11 @@ def _report_screening(
     for name, label in screening.misplaced[: tuning.max_strays]:
         yield Finding(Problem.MISPLACED_LANDMARK, shapes=(name,), landmarks=(label,))
     # shapes far from the others for no reason that was found
-    explained = {name for name, *_ in (*screening.exchanged, *screening.misplaced)} | {
-        *screening.mirrored
+    is_faint = alignment.shapes.relative_weights.max(axis=1) < tuning.faint_weight
+    explained = {
+        *(name for name, *_ in (*screening.exchanged, *screening.misplaced)),
+        *screening.mirrored,
+        *_select_names(alignment.shapes, is_faint),  # no effect on the fit
     }
     usual = float(np.median(screening.errors))
     for name in screening.outliers[: tuning.max_strays]:

@@ -132,9 +132,11 @@ class CrossValidation:
         return float(spread / (2.0 * self.error)) if self.error > 0.0 else 0.0
 
     def _compute_rms(self, axis: int) -> Array:
+        weights = unequal_weights(self.alignment.shapes)
+        masses = self.counted if weights is None else np.where(self.counted, weights, 0.0)
         squares = np.where(self.counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):
-            return freeze(np.sqrt(squares.sum(axis=axis) / self.counted.sum(axis=axis)))
+            return freeze(np.sqrt((masses * squares).sum(axis=axis) / masses.sum(axis=axis)))
 
     def __repr__(self) -> str:
         return f"CrossValidation(error={self.error:.6g}, {len(self.folds)} folds)"
