@@ -159,6 +159,8 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
             "Only an alignment has warps to estimate missing landmarks by: give one, or use "
             "method='statistics' or 'spline'."
         )
+    if alignment is None:
+        specimens.require_alignable()
     with use_threads():
         return _complete(specimens, alignment, method)
 

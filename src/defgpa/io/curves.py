@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,9 @@ from defgpa.errors import FormatError, ShapeError
 from defgpa.io.format import Sourced
 from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 _OWN_NAME = re.compile(r"(curve|outline)([1-9][0-9]*)_([1-9][0-9]*)")
 _OTHER_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)[ _.:-]([0-9]+)", re.IGNORECASE)
@@ -200,12 +204,25 @@ def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:
             f"{len(points)}."
         )
     knots = np.concatenate([[0.0], np.cumsum(chords[chords > 0])])
-    from scipy.interpolate import CubicSpline  # slow to load, and few files have curves
-
-    spline = CubicSpline(knots, points)
+    spline = fit_spline(knots, points)
     fine = np.concatenate(  # 64 samples of the spline between two points, to measure its length
         [np.linspace(a, b, 64, endpoint=False) for a, b in pairwise(knots)] + [knots[-1:]]
     )
     steps = np.linalg.norm(np.diff(spline(fine), axis=0), axis=1)
     length = np.concatenate([[0.0], np.cumsum(steps)])
     return np.asarray(spline(np.interp(np.linspace(0.0, length[-1], count), length, fine)))
+
+
+def fit_spline(knots: Array, points: Array, kind: str = "not-a-knot") -> CubicSpline:
+    """Fit the cubic spline through points (p, d) at knots (p,), in whatever units they are.
+
+    The equations are solved for knots up to about 1, since they mix lengths with pure numbers;
+    a power of two changes no digit.
+    """
+    from scipy.interpolate import CubicSpline  # slow to load, and few files have curves
+
+    scale = 2.0 ** np.frexp(knots[-1])[1]
+    spline = CubicSpline(knots / scale, points, bc_type=kind)
+    powers = np.arange(len(spline.c))[::-1].reshape(-1, 1, 1)
+    spline.x, spline.c = knots, spline.c / scale**powers
+    return spline

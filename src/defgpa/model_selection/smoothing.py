@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
-from defgpa.diagnostics.checks import drop_lone_landmarks
+from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError
 from defgpa.estimators import (
@@ -26,6 +26,7 @@ from defgpa.estimators import (
     EuclideanGPA,
     fix_robust_weights,
 )
+from defgpa.geometry import measure_geometry
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
     FoldedModel,
@@ -121,6 +122,7 @@ def select_smoothing(
     (40, 2)
     """
     shapes = as_shapes(shapes)
+    refuse_degenerate_shapes(measure_geometry(shapes.points, shapes.visible), shapes.names)
     values = None if grid is None else _validate_grid(grid)
     is_elastic = isinstance(estimator, ElasticGPA)
     if rigidities is not None and not is_elastic:

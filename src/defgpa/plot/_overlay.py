@@ -178,6 +178,7 @@ def before_and_after(
     clouds = [style.finite_points(points) for points in stacks]
     pair = _prepare_pair(axes, n_dims, max(clouds, key=lambda cloud: np.ptp(cloud, axis=0).max()))
     span = np.max([np.ptp(cloud, axis=0) for cloud in clouds], axis=0) * 1.08
+    span[span == 0] = span.max() or 1.0  # flat shapes in space
     how = "moved, turned and scaled" if before == "superimposed" else "as measured"
     surface = style.choose_surface(alignment.reference, alignment.shapes.faces)
     drawn = []

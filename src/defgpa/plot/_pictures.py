@@ -48,6 +48,8 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
     axes = style.prepare_axes(ax, 2)
     pixels = picture.pixels.reshape(*picture.mask.shape, -1)
     extent = picture.frame.extent
+    if extent[0] == extent[1] or extent[2] == extent[3]:
+        raise ShapeError("The picture has no extent: its pixels are too small for its coordinates.")
     if pixels.shape[2] in (3, 4):
         shown = axes.imshow(_add_opacity(pixels, picture.mask), extent=extent)
     else:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.spatial import cKDTree
 
 from defgpa.arrays import Array, Index
+from defgpa.io.curves import fit_spline
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.sliders import Curve
 
@@ -158,7 +158,7 @@ def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
         apart[-1] = True
         loop[-1] = loop[0]
     kind = "periodic" if curve.closed else "not-a-knot"
-    spline = CubicSpline(knots[apart], loop[apart], bc_type=kind)
+    spline = fit_spline(knots[apart], loop[apart], kind)
     length, knots = float(knots[-1]), knots[: len(points)]
     sliders, place = own.members[own.sliding], knots[own.sliding]
     return SplinePath(sliders, place, spline, length, own, knots, onto or np.asarray)

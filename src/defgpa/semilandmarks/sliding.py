@@ -19,7 +19,13 @@ from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, find_common_landmarks, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import check_handedness
-from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError, format_names
+from defgpa.errors import (
+    DefgpaError,
+    DefgpaWarning,
+    DegenerateShapeError,
+    ShapeError,
+    format_names,
+)
 from defgpa.geometry import measure_geometry
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, fit_motions
@@ -293,6 +299,9 @@ def _rigid_reference(shapes: Shapes) -> Array:
     core = drop_lone_landmarks(shapes)
     require_linkage(core)
     sizes = measure_geometry(core.points, core.visible).size
+    if not sizes.all():
+        name = core.names[int(sizes.argmin())]
+        raise DegenerateShapeError(f"All landmarks of shape {name!r} are at one place. Drop it.")
     reference = np.full(shapes.points.shape[1:], np.nan)
     reference[find_common_landmarks(shapes)] = fit_rigid(
         core.points / sizes[:, None, None], SIMILARITY, core.names

@@ -161,6 +161,7 @@ def two_block_pls(
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
     blocks, names = _split_blocks(sample, y, partition)
+    require_specimens(sample)
     n = sample.shapes.n_shapes
     X, Y = ((block - block.mean(axis=0)).reshape(n, -1) for block in blocks)
     U, D, Vt = np.linalg.svd(X.T @ Y / (n - 1), full_matrices=False)
@@ -185,6 +186,14 @@ def two_block_pls(
         names,
         sample.provenance,
     )
+
+
+def require_specimens(sample: Sample) -> None:
+    """Raise a DefgpaError if there are too few specimens for a correlation."""
+    if sample.shapes.n_shapes < 3:
+        raise DefgpaError(
+            f"Covariation needs at least 3 specimens; there are {sample.shapes.n_shapes}."
+        )
 
 
 def _split_blocks(

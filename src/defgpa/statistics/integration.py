@@ -17,7 +17,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.covariation import correlate_blocks
+from defgpa.statistics.covariation import correlate_blocks, require_specimens
 from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
@@ -112,6 +112,7 @@ def integration(
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
     names, codes = parse_partition(partition, sample.shapes.landmarks)
+    require_specimens(sample)
     n = sample.shapes.n_shapes
     centred = sample.tangents - sample.tangents.mean(axis=0)
     blocks = [centred[:, codes == k].reshape(n, -1) for k in range(len(names))]

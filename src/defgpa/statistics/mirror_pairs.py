@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa.arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.shapes import find_landmark_numbers
+from defgpa.shapes import Shapes, find_landmark_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def _read_shapes(shapes: Array) -> Array:
             f"Pairs are found in a shape (m, d), or several (n, m, d), in 2-D or 3-D; got size "
             f"{np.shape(shapes)}."
         )
-    return points
+    return Shapes.specimens(points).require_computable().points
 
 
 def pairs_from(

@@ -122,7 +122,7 @@ class Sample:
     @cached_property
     def tangents(self) -> Array:
         """(n, m, d): the tangent coordinates to analyse."""
-        tangents = self.compute_tangents(self.shapes.points)
+        tangents = self.compute_tangents(self.shapes.require_computable().points)
         self._require_variation(tangents)
         return tangents
 

@@ -218,7 +218,10 @@ def _compute_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
 
 
 def _check_points(points: ArrayLike) -> Array:
-    array = np.asarray(points, dtype=np.float64)
+    try:
+        array = np.asarray(points).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise ShapeError("check_warp takes one shape (p, d) of numbers.") from None
     if array.ndim != 2:
         raise ShapeError(f"check_warp takes one shape (p, d); got an array of size {array.shape}.")
     visible = array[~np.isnan(array).any(axis=1)]

@@ -86,6 +86,8 @@ def load(path: str | os.PathLike[str]) -> Alignment:
     FormatError
         If the file is damaged, is something else, or was written by a newer version.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise FormatError(f"Expected the path of a saved result; got {type(path).__name__}.")
     header, arrays = _open_archive(Path(path))
     try:
         return _decode_alignment(header["content"], arrays)
