@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """A public name or module, loaded on first use."""
+    """Load a public name or module on first use."""
     if name in _MODULE_OF:
         value = getattr(import_module(_MODULE_OF[name]), name)
         globals()[name] = value

@@ -19,8 +19,8 @@ from defgpa.semilandmarks import (
     slide,
 )
 from defgpa.semilandmarks.closest import Surface
-from defgpa.semilandmarks.criteria import Bending, Distance, bending_matrix
-from defgpa.semilandmarks.paths import PatchPath, spline_path
+from defgpa.semilandmarks.criteria import Bending, Distance, compute_bending_matrix
+from defgpa.semilandmarks.paths import PatchPath, make_spline_path
 from defgpa.semilandmarks.sliders import chains
 from defgpa.statistics import tangent_space
 from support import EXACT, PARITY, rotation, shared_data, warned_of
@@ -76,13 +76,13 @@ def test_the_bending_matrix_is_the_block_of_the_inverted_spline_system(dim):
     K = r**2 * np.log(r**2 + (r == 0)) if dim == 2 else -r
     P = np.column_stack([scaled, np.ones(15)])
     system = np.block([[K, P], [P.T, np.zeros((dim + 1, dim + 1))]])
-    np.testing.assert_allclose(bending_matrix(x), np.linalg.inv(system)[:15, :15], **PARITY)
+    np.testing.assert_allclose(compute_bending_matrix(x), np.linalg.inv(system)[:15, :15], **PARITY)
 
 
 def test_what_is_affine_does_not_bend():
     x = np.random.default_rng(0).normal(size=(15, 2))
     image = x @ [[2.0, 0.3], [-0.5, 1.0]] + [4.0, 5.0]
-    bending = Bending(bending_matrix(x), np.ones(15, dtype=bool))
+    bending = Bending(compute_bending_matrix(x), np.ones(15, dtype=bool))
     assert bending.value(image) < 1e-12
     assert bending.value(image**2) > 1e-3
 
@@ -99,7 +99,7 @@ def sliders_for(seed, m=12, dim=3):
 
 def test_steps_of_least_bending_are_those_of_the_formula():
     x, reference, J, V, U = sliders_for(1)
-    small = bending_matrix(reference)
+    small = compute_bending_matrix(reference)
     L, y = np.kron(np.eye(3), small), x.T.ravel()
     expected = -np.linalg.solve(U.T @ L @ U, U.T @ L @ y)
     found = Bending(small, np.ones(12, dtype=bool)).steps(x, J, V)
@@ -117,7 +117,7 @@ def test_hidden_landmarks_have_no_say():
     seen = np.ones(12, dtype=bool)
     seen[[0, 5]] = False
     J = np.array([2, 3, 4, 7, 9])
-    small = bending_matrix(reference[seen])
+    small = compute_bending_matrix(reference[seen])
     found = Bending(small, seen).steps(x, J, V)
     kept = Bending(small, np.ones(10, dtype=bool)).steps(x[seen], np.array([1, 2, 3, 5, 7]), V)
     np.testing.assert_allclose(found, kept, **EXACT)
@@ -335,7 +335,7 @@ def test_with_a_mesh_points_return_to_it(by):
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
     slid = slide(points, surfaces=range(6, 31), by=by, meshes=meshes, max_rounds=8)
     surface = Surface(ball().vertices, ball().faces)
-    nearest = surface.nearest(slid.points[:, 6:].reshape(-1, 3))[0].reshape(4, 25, 3)
+    nearest = surface.find_nearest(slid.points[:, 6:].reshape(-1, 3))[0].reshape(4, 25, 3)
     np.testing.assert_allclose(slid.points[:, 6:], nearest, atol=1e-9)
     assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
     assert spread(slid.points) < 0.35 * spread(points)
@@ -347,7 +347,7 @@ def test_points_return_to_the_mesh_even_where_sliding_gains_nothing():
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
     slid = slide(points, surfaces=range(6, 31), meshes=meshes, max_rounds=1)
     inside = slid.points[:, 6:].reshape(-1, 3)
-    there = Surface(ball().vertices, ball().faces).nearest(inside)[0]
+    there = Surface(ball().vertices, ball().faces).find_nearest(inside)[0]
     np.testing.assert_allclose(inside, there, atol=1e-12)
     np.testing.assert_array_equal(slid.digitised, points)
 
@@ -374,7 +374,7 @@ def test_points_of_a_curve_return_to_the_mesh_as_well():
     slid = slide(points, [range(31, 46)], meshes=meshes)
     inside = slid.points[:, 32:45].reshape(-1, 3)
     surface = Surface(ball().vertices, ball().faces)
-    np.testing.assert_allclose(inside, surface.nearest(inside)[0], atol=1e-9)
+    np.testing.assert_allclose(inside, surface.find_nearest(inside)[0], atol=1e-9)
 
 
 def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
@@ -382,7 +382,7 @@ def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
     vertices = rng.normal(size=(12, 3)) * [5, 1, 1]  # long and short triangles together
     faces = np.array([rng.choice(12, 3, replace=False) for _ in range(15)])
     points = rng.normal(size=(40, 3)) * 3
-    there, where = Surface(vertices, faces).nearest(points)
+    there, where = Surface(vertices, faces).find_nearest(points)
     weights = rng.dirichlet([0.5] * 3, size=(15, 3000))
     samples = np.einsum("fsk,fkd->fsd", weights, vertices[faces]).reshape(-1, 3)
     best = np.linalg.norm(points[:, None] - samples, axis=2).min(axis=1)
@@ -431,14 +431,14 @@ def test_a_mirrored_shape_is_named():
 
 def test_only_points_that_were_apart_can_pass_each_other():
     x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
-    path = spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
-    assert list(path.passed(path.start, x)) == []
+    path = make_spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
+    assert list(path.find_passing(path.start, x)) == []
     there = path.start + np.array([0, 0, -1.2])
-    assert list(path.passed(there, x)) == [(2, 3)]
-    ring = spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
-    assert list(ring.passed(ring.start, x)) == []
+    assert list(path.find_passing(there, x)) == [(2, 3)]
+    ring = make_spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
+    assert list(ring.find_passing(ring.start, x)) == []
     for far in (1.3, 9.0):  # past the first, where the ring closes, and past all of them
-        assert list(ring.passed(ring.start + np.array([0, 0, 0, far]), x)) == [(0, 1)]
+        assert list(ring.find_passing(ring.start + np.array([0, 0, 0, far]), x)) == [(0, 1)]
 
 
 def test_slid_shapes_are_shapes(tmp_path):

@@ -350,6 +350,6 @@ def _digest(path: Path) -> bytes:
 
 @contextmanager
 def receive_file(folder: Path) -> Iterator[Path]:
-    """A temporary file in a folder, gone at the end unless it was moved."""
+    """Make a temporary file in a folder, gone at the end unless it was moved."""
     with TemporaryDirectory(dir=folder) as place:
         yield Path(place) / "upload"

@@ -199,7 +199,7 @@ def _stack_points(
 def _number_points(
     specimens: Sequence[Sourced], landmarks: Sequence[str]
 ) -> Iterator[slice | list[int]]:
-    """Number the points of each specimen by landmark, by label if all have labels."""
+    """Assign the points of each specimen to landmarks, by label if all have labels."""
     by_label = all(specimen.labels for specimen in specimens if len(specimen.points))
     number = {label: j for j, label in enumerate(landmarks)}
     order = tuple(landmarks)

@@ -52,7 +52,7 @@ def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
-    """Unique names: after the files where each holds one specimen, else with a number."""
+    """Make unique names: after the files where each holds one specimen, else with a number."""
     names = [specimen.name for specimen in specimens]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:

@@ -227,7 +227,7 @@ class Comparison:
         return self[self.ranking[0]] if self.ranking else None
 
     def __getitem__(self, name: str) -> MethodFigures:
-        """The row of a method."""
+        """Return the row of a method."""
         for row in self.rows:
             if row.name == name:
                 return row
@@ -245,19 +245,19 @@ class Comparison:
         return "\n".join([head, "─" * len(head), *lines, *self._notes()])
 
     def _ranked(self, row: MethodFigures) -> tuple[str, ...]:
-        """The cells of a row after its rank, the best one pointed at."""
+        """Return the cells of a row after its rank, the best one pointed at."""
         name, *figures = row.cells
         place = self.ranking.index(name) + 1 if name in self.ranking else ""
         width = len(str(len(self.rows)))
         return f"{'▸' if place == 1 else ' '}{place:>{width}} {name}", *figures
 
     def _marked(self, row: MethodFigures, mark: str, escaped: Callable[[str], str]) -> list[str]:
-        """The escaped cells of a row, the name of the best in a mark of its own."""
+        """Return the escaped cells of a row, the name of the best in a mark of its own."""
         name, *figures = map(escaped, row.cells)
         return [mark.format(name) if row is self.best else name, *figures]
 
     def to_markdown(self) -> str:
-        """A Markdown table; the name of the best method is bold."""
+        """Return a Markdown table; the name of the best method is bold."""
         lines = [["method", *_TITLES], ["---", *["---:"] * len(_TITLES)]]
         lines += [self._marked(row, "**{}**", lambda t: t.replace("|", "\\|")) for row in self.rows]
         table = ["| " + " | ".join(line) + " |" for line in lines]
@@ -265,7 +265,7 @@ class Comparison:
         return "\n".join([*table, *notes]) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX tabular that needs no package; the name of the best method is bold."""
+        """Return a LaTeX tabular that needs no package; the name of the best method is bold."""
         head = map(_in_latex, ("method", *_TITLES))
         rows = [self._marked(row, r"\textbf{{{}}}", _in_latex) for row in self.rows]
         lines = [" & ".join(line) + r" \\" for line in (head, *rows)]
@@ -284,7 +284,7 @@ class Comparison:
         return text.getvalue()
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, indexed by method."""
+        """Return a pandas DataFrame, indexed by method."""
         rows = [row.to_dict() for row in self.rows]
         return import_pandas().DataFrame(rows).set_index("name")
 
@@ -316,7 +316,7 @@ def compare(
     progress: Progress | None = None,
     refit: bool = False,
 ) -> Comparison:
-    """The errors of several methods on the same shapes, as in the paper's Table 2.
+    """Return the errors of several methods on the same shapes, as in the paper's Table 2.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def compare(
 
 
 def default_methods() -> dict[str, Any]:
-    """The methods of the paper's Table 2, similarities, and the elastic family between them."""
+    """Return the methods of the paper's Table 2, similarities, and the elastic family."""
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
@@ -381,7 +381,7 @@ def default_methods() -> dict[str, Any]:
 
 
 def published_methods(theta: float | None = None) -> dict[str, Any]:
-    """The six methods of the paper's Table 2 with its proportions, and its θ where one is given."""
+    """Return the six methods of the paper's Table 2 with its proportions, and its θ if given."""
     warps: dict[str, Any] = {
         "AFF_r": Affine(),
         **{f"TPS_r({k})": ThinPlateSpline(points_per_axis=k, theta=theta) for k in (3, 5, 7)},
@@ -434,13 +434,13 @@ def _evaluate_method(
 
 
 def _shape_size(shapes: Shapes) -> float:
-    """The RMS distance of all visible landmarks from the centroid of their shape."""
+    """Return the RMS distance of all visible landmarks from the centroid of their shape."""
     away = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
     return rms(away[shapes.visible])
 
 
 def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
-    """What was found, each once, with the methods it holds for."""
+    """Collect the findings, each once, with the methods it holds for."""
     first: dict[str, Finding] = {}
     methods: dict[str, list[str]] = {}
     for trial in trials:
@@ -457,7 +457,7 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
 
 
 def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
-    """The best against the better of the rigid methods, or a rigid best against the others."""
+    """Compare the best with the better rigid method, or a rigid best with the others."""
     judged = [trial for trial in trials if trial.per_landmark is not None]
     rigid = [trial for trial in judged if isinstance(trial.estimator, EuclideanGPA)]
     if not rigid:
@@ -518,7 +518,7 @@ def _probability(best: _Trial, other: _Trial) -> float:
 
 
 def _next_step(estimator: Any) -> str:
-    """What to call next in Python."""
+    """Say what to call next in Python."""
     if hasattr(getattr(estimator, "model", None), "smoothing"):
         return f"defgpa.select_smoothing({estimator!r}, shapes).best.fit(shapes)"
     return f"{estimator!r}.fit(shapes)"
@@ -537,7 +537,7 @@ def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def _name(estimator: Any) -> str:
-    """The paper's name of a method, or what it is made of."""
+    """Return the paper's name of a method, or what it is made of."""
     if isinstance(estimator, (DefGPA, ElasticGPA)):
         warp = ThinPlateSpline() if estimator.warp is None else estimator.warp
         elastic = isinstance(estimator, ElasticGPA)

@@ -148,7 +148,7 @@ def gather_predictions(left_out: Sequence[LeftOut], folds: Sequence[Index], visi
 
 
 def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
-    """A DefgpaError that names the landmarks of every fold that could not be fitted."""
+    """Return a DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
     if not failed:
         return
@@ -168,7 +168,7 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
 
 
 def _either(folds: Sequence[str]) -> str:
-    """The landmarks of one fold or another, the first three of them."""
+    """Return the landmarks of one fold or another, the first three of them."""
     shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
     return " or ".join(shown)
 

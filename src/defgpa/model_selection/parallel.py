@@ -61,7 +61,7 @@ def _run_task(work: Callable[..., _R], values: tuple[Any, ...], home: int) -> _R
 def _run(
     work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
 ) -> Generator[_R]:
-    """The results in order, as they come."""
+    """Return the results in order, as they come."""
     backend, configured = get_active_backend(prefer="threads")
     if n_jobs is None:
         n_jobs = configured if (configured or 1) != 1 else count_threads()

@@ -37,57 +37,57 @@ class Surface:
     def _trees(self) -> tuple[Any, Any, float]:
         """Of the vertices and of the centroids; how far a vertex is from its centroid at most."""
         centroids = self._corners.mean(axis=1)
-        away = np.linalg.norm(self._corners - centroids[:, None], axis=2)
+        radii = np.linalg.norm(self._corners - centroids[:, None], axis=2)
         used = self.vertices[np.unique(self.faces)]
-        return cKDTree(used), cKDTree(centroids), float(away.max())
+        return cKDTree(used), cKDTree(centroids), float(radii.max())
 
     @cached_property
     def normals(self) -> Array:
         """(k, 3): unit normals of the triangles; zero where one has no area."""
         return compute_unit_normals(self._corners)
 
-    def nearest(self, points: Array) -> tuple[Array, Index]:
-        """(p, 3) nearest points of the mesh, and (p,) the triangles they lie in.
+    def find_nearest(self, points: Array) -> tuple[Array, Index]:
+        """Find the nearest points (p, 3) of the mesh, and the triangles (p,) they lie in.
 
         Examples
         --------
         >>> square = Surface(np.eye(3), np.array([[0, 1, 2]]))
-        >>> square.nearest(np.array([[1.0, 1.0, 1.0]]))[0].round(6)
+        >>> square.find_nearest(np.array([[1.0, 1.0, 1.0]]))[0].round(6)
         array([[0.333333, 0.333333, 0.333333]])
         """
         vertices, centroids, reach = self._trees
         bound = vertices.query(points)[0] + reach
         candidates = centroids.query_ball_point(points, bound * (1 + 1e-9))
-        counts = np.array([len(own) for own in candidates])
-        faces = np.concatenate([np.asarray(own, dtype=np.intp) for own in candidates])
+        counts = np.array([len(faces) for faces in candidates])
+        faces = np.concatenate([np.asarray(numbers, dtype=np.intp) for numbers in candidates])
         rows = np.repeat(np.arange(len(points)), counts)
-        there = _on_triangles(points[rows], self._corners[faces])
-        squared = ((there - points[rows]) ** 2).sum(axis=1)
+        projected = _project_to_triangles(points[rows], self._corners[faces])
+        squared = ((projected - points[rows]) ** 2).sum(axis=1)
         order = np.lexsort((squared, rows))
         best = order[np.concatenate([[0], np.cumsum(counts)[:-1]])]
-        return there[best], faces[best]
+        return projected[best], faces[best]
 
 
-def _on_triangles(points: Array, corners: Array) -> Array:
-    """(q, 3): of each triangle (q, 3, 3) the point nearest to each point (q, 3)."""
+def _project_to_triangles(points: Array, corners: Array) -> Array:
+    """Return the point (q, 3) of each triangle (q, 3, 3) that is nearest to each point (q, 3)."""
     a, b, c = np.moveaxis(corners, 1, 0)
-    edges = [_on_segment(points, *ends) for ends in ((a, b), (b, c), (c, a))]
-    inside, within = _on_plane(points, a, b - a, c - a)
+    edges = [_project_to_segments(points, *ends) for ends in ((a, b), (b, c), (c, a))]
+    inside, within = _project_to_planes(points, a, b - a, c - a)
     each = np.stack([*edges, inside])
     squared = ((each - points) ** 2).sum(axis=2)
     squared[3, ~within] = np.inf
     return np.asarray(each[np.argmin(squared, axis=0), np.arange(len(points))])
 
 
-def _on_segment(points: Array, a: Array, b: Array) -> Array:
+def _project_to_segments(points: Array, a: Array, b: Array) -> Array:
     along = b - a
     squared = (along**2).sum(axis=1)
     share = ((points - a) * along).sum(axis=1) / np.where(squared > 0, squared, 1.0)
     return np.asarray(a + np.clip(share, 0.0, 1.0)[:, None] * along)
 
 
-def _on_plane(points: Array, a: Array, u: Array, v: Array) -> tuple[Array, Mask]:
-    """The foot of each point in the plane a + su + tv, and whether it is in the triangle."""
+def _project_to_planes(points: Array, a: Array, u: Array, v: Array) -> tuple[Array, Mask]:
+    """Project points onto the planes a + su + tv, and tell which feet are in the triangles."""
     w = points - a
     uu, uv, vv = (u * u).sum(axis=1), (u * v).sum(axis=1), (v * v).sum(axis=1)
     wu, wv = (w * u).sum(axis=1), (w * v).sum(axis=1)

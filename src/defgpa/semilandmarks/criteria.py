@@ -26,24 +26,26 @@ class Bending:
     """The bending energy of the spline from the reference to the shape."""
 
     L: Array
-    seen: Mask
+    visible: Mask
 
     def value(self, x: Array) -> float:
-        """tr(xᵀLx) of points (m, d), hidden ones whatever.
+        """Compute tr(xᵀLx) of points (m, d), missing ones whatever.
 
         About the centroid: far from the origin digits would be lost.
         """
-        own = x[self.seen] - x[self.seen].mean(axis=0)
-        return float(np.sum(own * (self.L @ own)))
+        centred = x[self.visible] - x[self.visible].mean(axis=0)
+        return float(np.sum(centred * (self.L @ centred)))
 
     def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """(k,): (UᵀLU)⁻¹ of −UᵀLx, of landmarks J (k,) along V (k, d), each once or twice."""
-        rank = np.cumsum(self.seen) - 1
-        own, at = x[self.seen] - x[self.seen].mean(axis=0), rank[J]
+        """Compute the steps (k,), −(UᵀLU)⁻¹ UᵀLx, of landmarks J (k,) along V (k, d)."""
+        rank = np.cumsum(self.visible) - 1
+        centred, at = x[self.visible] - x[self.visible].mean(axis=0), rank[J]
         system = self.L[np.ix_(at, at)] * (V @ V.T)
         # a little of the mean diagonal, so that steps that cost nothing are not taken
         system[np.arange(len(J)), np.arange(len(J))] += 1e-10 * np.trace(system) / len(J)
-        return np.asarray(solve(system, -np.sum(V * (self.L @ own)[at], axis=1), assume_a="pos"))
+        return np.asarray(
+            solve(system, -np.sum(V * (self.L @ centred)[at], axis=1), assume_a="pos")
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +53,14 @@ class Distance:
     """The squared distance from the reference brought to the shape by a similarity."""
 
     target: Array
-    seen: Mask
+    visible: Mask
 
     def value(self, x: Array) -> float:
-        """‖x − r‖²."""
-        return float(np.sum((x - self.target)[self.seen] ** 2))
+        """Compute ‖x − r‖²."""
+        return float(np.sum((x - self.target)[self.visible] ** 2))
 
     def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """−V·(x − r) / V·V; directions of one point are at right angles to each other."""
+        """Compute −V·(x − r) / V·V; directions of one point are at right angles to each other."""
         squared = np.sum(V * V, axis=1)
         return -np.sum(V * (x - self.target)[J], axis=1) / np.where(squared > 0, squared, 1.0)
 
@@ -66,8 +68,8 @@ class Distance:
 Criterion = Bending | Distance  # what one shape makes small, given the reference
 
 
-def bending_matrix(reference: Array) -> Array:
-    """(m, m): L with yᵀLy the bending energy of the spline that takes the reference to y.
+def compute_bending_matrix(reference: Array) -> Array:
+    """Compute L (m, m), with yᵀLy the bending energy of the spline that takes the reference to y.
 
     L = N (±NᵀKN)⁻¹ Nᵀ, N orthonormal and orthogonal to every affine function of the reference.
     """
@@ -79,6 +81,6 @@ def bending_matrix(reference: Array) -> Array:
     N = np.linalg.qr(affine, mode="complete")[0][:, affine.shape[1] :]
     values, vectors = np.linalg.eigh(N.T @ K @ N)
     # coincident points leave directions without a spline
-    kept = values > 1e-11 * values.max(initial=0.0)
-    root = N @ (vectors[:, kept] / np.sqrt(values[kept]))
+    is_relevant = values > 1e-11 * values.max(initial=0.0)
+    root = N @ (vectors[:, is_relevant] / np.sqrt(values[is_relevant]))
     return np.asarray(root @ root.T)

@@ -34,19 +34,19 @@ class Path:
     start: Array
 
     def directions(self, place: Array, x: Array) -> Array:
-        """(k, f, d): where each may go, at right angles to each other, of any length."""
+        """Return where each may go, (k, f, d), at right angles to each other, of any length."""
         raise NotImplementedError
 
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """(k, …): the places after steps (k, f) along the directions."""
+    def move(self, place: Array, steps: Array, ways: Array) -> Array:
+        """Return the places (k, …) after steps (k, f) along the directions."""
         return place + np.einsum("kf,kfd->kd", steps, ways)
 
     def points(self, place: Array) -> Array:
-        """(k, d): where the places are."""
+        """Return the points (k, d) of the places."""
         return place
 
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Landmarks that have come past a neighbour, and which."""
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Yield landmarks that have come past a neighbour, and the neighbour."""
         return iter(())
 
 
@@ -61,23 +61,23 @@ class SplinePath(Path):
     onto: Onto
 
     def directions(self, place: Array, x: Array) -> Array:
-        """The tangents of the spline: a step of one is one of its parameter."""
+        """Return the tangents of the spline: a step of one is one of its parameter."""
         return np.asarray(self.spline(self._at(place), 1)[:, None])
 
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """As far along the curve as asked; an open one is not left at its ends."""
-        there = place + steps[:, 0]
-        return there if self.curve.closed else np.clip(there, 0.0, self.length)
+    def move(self, place: Array, steps: Array, ways: Array) -> Array:
+        """Move along the curve; an open one is not left at its ends."""
+        new_place = place + steps[:, 0]
+        return new_place if self.curve.closed else np.clip(new_place, 0.0, self.length)
 
     def points(self, place: Array) -> Array:
-        """On the spline, or where that is nearest to a mesh."""
+        """Return the points on the spline, or the nearest ones of a mesh."""
         return self.onto(np.asarray(self.spline(self._at(place))))
 
     def _at(self, place: Array) -> Array:
         return np.mod(place, self.length) if self.curve.closed else place
 
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Where parameters are no longer in order."""
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Yield landmarks whose parameters are no longer in order."""
         at = self.knots.copy()
         at[self.curve.sliding] = place
         lost = (self._gaps(at) <= 0) & (self._gaps(self.knots) > 0)
@@ -88,7 +88,7 @@ class SplinePath(Path):
             yield int(members[first]), int(members[second])
 
     def _gaps(self, at: Array) -> Array:
-        """From each parameter to the next, all around a closed curve."""
+        """Return the differences of consecutive parameters, all around a closed curve."""
         return np.diff(at, append=at[0] + self.length) if self.curve.closed else np.diff(at)
 
 
@@ -100,13 +100,13 @@ class ChordPath(Path):
     after: Index
 
     def directions(self, place: Array, x: Array) -> Array:
-        """From the neighbour before to the one after, where they are now."""
+        """Return the directions from the neighbour before to the one after, where they are now."""
         chord = x[self.after] - x[self.before]
         length = np.linalg.norm(chord, axis=1, keepdims=True)
         return np.asarray((chord / np.where(length > 0, length, 1.0))[:, None])
 
-    def passed(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Where a neighbour no longer lies on its own side along the tangent."""
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
+        """Yield landmarks with a neighbour that no longer lies on its side along the tangent."""
         along = self.directions(place, x)[:, 0]
         for j, a, b, u in zip(self.sliders, self.before, self.after, along, strict=True):
             if (x[j] - x[a]) @ u < 0:
@@ -120,10 +120,10 @@ class PatchPath(Path):
     """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
 
     def directions(self, place: Array, x: Array) -> Array:
-        """The first two principal components of each point and its 4 nearest neighbours."""
-        seen = x[~np.isnan(x[:, 0])]
-        near = cKDTree(seen).query(place, k=min(4 + 1, len(seen)))[1]
-        cloud = seen[near] - seen[near].mean(axis=1, keepdims=True)
+        """Return the first two principal components of each point and its 4 nearest neighbours."""
+        visible = x[~np.isnan(x[:, 0])]
+        near = cKDTree(visible).query(place, k=min(4 + 1, len(visible)))[1]
+        cloud = visible[near] - visible[near].mean(axis=1, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
 
 
@@ -134,50 +134,50 @@ class MeshPath(Path):
     surface: Surface
 
     def directions(self, place: Array, x: Array) -> Array:
-        """Two directions at right angles to the normal of the nearest triangle."""
-        normals = self.surface.normals[self.surface.nearest(place)[1]]
+        """Return two directions at right angles to the normal of the nearest triangle."""
+        normals = self.surface.normals[self.surface.find_nearest(place)[1]]
         return np.asarray(np.linalg.svd(normals[:, None])[2][:, 1:])
 
-    def moved(self, place: Array, steps: Array, ways: Array) -> Array:
-        """The nearest point of the mesh."""
-        return self.surface.nearest(super().moved(place, steps, ways))[0]
+    def move(self, place: Array, steps: Array, ways: Array) -> Array:
+        """Move in the tangent plane, and back to the nearest point of the mesh."""
+        return self.surface.find_nearest(super().move(place, steps, ways))[0]
 
 
-def spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
-    """The path along what a shape sees of a curve; None where nothing of it can slide."""
-    own = _seen(curve, x)
-    if len(own.members) < 3 or not own.sliding.any():
+def make_spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
+    """Make the path along the visible points of a curve; None where none of them can slide."""
+    visible = _restrict_to_visible(curve, x)
+    if len(visible.members) < 3 or not visible.sliding.any():
         return None
-    points = x[own.members]
+    points = x[visible.members]
     loop = np.vstack([points, points[:1]]) if curve.closed else points
     knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(loop, axis=0), axis=1))])
-    apart = np.concatenate([[True], np.diff(knots) > 1e-12 * knots[-1]])
-    if apart.sum() < 3:
+    is_distinct = np.concatenate([[True], np.diff(knots) > 1e-12 * knots[-1]])
+    if is_distinct.sum() < 3:
         return None
     if curve.closed:
-        apart[-1] = True
+        is_distinct[-1] = True
         loop[-1] = loop[0]
     kind = "periodic" if curve.closed else "not-a-knot"
-    spline = fit_spline(knots[apart], loop[apart], kind)
+    spline = fit_spline(knots[is_distinct], loop[is_distinct], kind)
     length, knots = float(knots[-1]), knots[: len(points)]
-    sliders, place = own.members[own.sliding], knots[own.sliding]
-    return SplinePath(sliders, place, spline, length, own, knots, onto or np.asarray)
+    sliders, place = visible.members[visible.sliding], knots[visible.sliding]
+    return SplinePath(sliders, place, spline, length, visible, knots, onto or np.asarray)
 
 
-def chord_path(curve: Curve, x: Array) -> ChordPath | None:
-    """The path along the tangents of a curve, over the points that a shape sees; or None."""
-    seen = _seen(curve, x)
-    members = seen.members
-    if not seen.closed:
-        seen.sliding[:1] = seen.sliding[-1:] = False
-    own = np.flatnonzero(seen.sliding)
-    if len(members) < 3 or not len(own):
+def make_chord_path(curve: Curve, x: Array) -> ChordPath | None:
+    """Make the path along the tangents of a curve, over its visible points; or None."""
+    visible = _restrict_to_visible(curve, x)
+    members = visible.members
+    if not visible.closed:
+        visible.sliding[:1] = visible.sliding[-1:] = False
+    sliding = np.flatnonzero(visible.sliding)
+    if len(members) < 3 or not len(sliding):
         return None
-    after = members[(own + 1) % len(members)]
-    return ChordPath(members[own], x[members[own]], members[own - 1], after)
+    sliders, after = members[sliding], members[(sliding + 1) % len(members)]
+    return ChordPath(sliders, x[sliders], members[sliding - 1], after)
 
 
-def _seen(curve: Curve, x: Array) -> Curve:
-    """What a shape sees of a curve."""
-    seen = ~np.isnan(x[curve.members, 0])
-    return Curve(curve.members[seen], curve.sliding[seen], curve.closed)
+def _restrict_to_visible(curve: Curve, x: Array) -> Curve:
+    """Return the curve without the points that are missing in a shape."""
+    visible = ~np.isnan(x[curve.members, 0])
+    return Curve(curve.members[visible], curve.sliding[visible], curve.closed)

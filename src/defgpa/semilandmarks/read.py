@@ -193,7 +193,7 @@ def _read_markup_curves(path: Path, shapes: Shapes) -> list[list[int]]:
 
 
 def _list_curves(path: Path) -> list[dict[str, Any]]:
-    """The markups of a file that are curves."""
+    """Return the markups of a file that are curves."""
     content = read_json(path)
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
@@ -226,7 +226,7 @@ def _match_labels(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int
 
 
 def _find_files(folder: Path, shapes: Shapes) -> dict[str, Path]:
-    """The file of each shape; the shortest name that begins with that of the shape."""
+    """Find the file of each shape: the shortest name that begins with that of the shape."""
     paths = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: (len(path.name), path.name))
     files: dict[str, Path] = {}
     for name in sorted(shapes.names, key=len, reverse=True):  # skull_10 before skull_1

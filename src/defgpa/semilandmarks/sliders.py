@@ -32,7 +32,7 @@ class Curve:
 
 
 def curves_of(shapes: Shapes) -> list[list[int]]:
-    """The curves that a TPS file has told by ``CURVES`` and ``OUTLINES``, as landmark numbers.
+    """Find the curves of a TPS file, its ``CURVES`` and ``OUTLINES``, as landmark numbers.
 
     The ends of a curve stay; an outline is closed.
 
@@ -42,12 +42,13 @@ def curves_of(shapes: Shapes) -> list[list[int]]:
     >>> curves_of(Shapes.specimens([[[0.0, 0.0]] * 7], landmarks=names))
     [[1, 2, 3], [4, 5, 6, 4, 5]]
     """
-    found = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
-    numbered = [(match[1], j) for j, match in enumerate(found) if match]
+    matches = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
+    numbered = [(match[1], j) for j, match in enumerate(matches) if match]
     curves = []
-    for name, members in groupby(numbered, key=lambda one: one[0]):
-        own = [j for _, j in members]
-        curves.append(own + own[:2] if name.startswith("outline") and len(own) > 2 else own)
+    for name, pairs in groupby(numbered, key=lambda pair: pair[0]):
+        members = [j for _, j in pairs]
+        is_outline = name.startswith("outline") and len(members) > 2
+        curves.append(members + members[:2] if is_outline else members)
     return curves
 
 

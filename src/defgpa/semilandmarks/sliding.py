@@ -30,8 +30,8 @@ from defgpa.geometry import measure_geometry
 from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.semilandmarks.closest import Surface
-from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, bending_matrix
-from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, chord_path, spline_path
+from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, compute_bending_matrix
+from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, make_chord_path, make_spline_path
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.solvers.rigid import fit_rigid
@@ -71,7 +71,7 @@ class SlidShapes(Shapes):
 
     @classmethod
     def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
-        """The shapes with other points, and what is known about how they came there."""
+        """Make the shapes with other points, and what is known about how they came there."""
         self = cls.__new__(cls)
         vars(self).update(vars(shapes.with_points(points)))
         for name, value in facts.items():
@@ -142,45 +142,46 @@ def slide(
     >>> bool(np.ptp(slid.points, axis=0).max() < 0.1 * np.ptp(shapes, axis=0).max())
     True
     """
-    given = as_shapes(shapes).require_alignable()
+    digitised = as_shapes(shapes).require_alignable()
     _require_choices(by, along, max_rounds, tolerance)
-    paths, sliders = _all_paths(given, curves, surfaces, along, meshes or {})
-    reference_of = _rigid_reference if estimator is None else _refitted(estimator)
-    places: Places = [[path.start for path in own] for own in paths]
-    on = [_placed(*own) for own in zip(given.points, paths, places, strict=True)]
-    points, criterion = np.stack(on), list[Array]()  # as digitised; those of a mesh lie on it
+    paths, sliders = _make_all_paths(digitised, curves, surfaces, along, meshes or {})
+    fit_reference = _fit_rigid_reference if estimator is None else _make_reference_fit(estimator)
+    places: Places = [[path.start for path in shape_paths] for shape_paths in paths]
+    triples = zip(digitised.points, paths, places, strict=True)
+    on_paths = [_place_sliders(*triple) for triple in triples]
+    points, criterion = np.stack(on_paths), list[Array]()  # as digitised; those of a mesh lie on it
     total, settled = np.inf, False
     with one_blas_thread:
         while not settled and len(criterion) < max_rounds:
-            reference = reference_of(given.with_points(points))
-            slid, there, values = _one_round(points, places, paths, reference, by)
+            reference = fit_reference(digitised.with_points(points))
+            slid, new_places, values = _slide_once(points, places, paths, reference, by)
             after = float(values[1].sum())
             settled = after > (1.0 - tolerance) * total
             if after <= total:
-                points, places, total = slid, there, after
+                points, places, total = slid, new_places, after
                 criterion.append(values)
             if progress is not None:
                 progress(len(criterion), max_rounds)
-    passed = _passed_neighbours(given, points, places, paths)
-    findings = (*check_handedness(reference, given), *passed)
+    order_findings = _check_order(digitised, points, places, paths)
+    findings = (*check_handedness(reference, digitised), *order_findings)
     warn_about(findings)
     return SlidShapes.of(
-        given,
+        digitised,
         points,
-        distances=freeze(np.linalg.norm(points - given.points, axis=2)),
+        distances=freeze(np.linalg.norm(points - digitised.points, axis=2)),
         sliders=freeze(sliders),
         criterion=freeze(np.stack(criterion)),
         findings=findings,
         settled=settled,
-        digitised=given.points,
+        digitised=digitised.points,
     )
 
 
-def _all_paths(
+def _make_all_paths(
     shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
 ) -> tuple[Paths, Index]:
-    """The paths of every shape, and the landmarks that may slide."""
-    patch = _patch(surfaces, shapes)
+    """Make the paths of every shape, and list the landmarks that may slide."""
+    patch = _number_patches(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else curves_of(shapes)
     chosen = chains(curves, shapes.landmarks)
@@ -200,102 +201,106 @@ def _all_paths(
         raise ShapeError(f"There is a mesh for {format_names(unknown)}, but no such shape.")
     surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
     paths = [
-        _paths(own, chosen, patch, along, surfaces_of.get(name))
-        for own, name in zip(shapes.points, shapes.names, strict=True)
+        _make_paths(points, chosen, patch, along, surfaces_of.get(name))
+        for points, name in zip(shapes.points, shapes.names, strict=True)
     ]
     return paths, sliders
 
 
-def _patch(surfaces: Any, shapes: Shapes) -> Index:
-    """All landmarks of all patches."""
-    parts = list(surfaces)
-    flat = parts if all(np.ndim(p) == 0 for p in parts) else [j for p in parts for j in p]
+def _number_patches(surfaces: Any, shapes: Shapes) -> Index:
+    """Return the numbers of all landmarks of all patches."""
+    patches = list(surfaces)
+    flat = patches if all(np.ndim(p) == 0 for p in patches) else [j for p in patches for j in p]
     numbers = np.unique(np.array(numbers_of(flat, shapes.landmarks), dtype=np.intp))
     if len(numbers) and shapes.n_dims != 3:
         raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.n_dims}-D. Use curves.")
     return numbers
 
 
-def _paths(
+def _make_paths(
     x: Array, curves: Sequence[Curve], patch: Index, along: str, surface: Surface | None
 ) -> list[Path]:
-    """The paths of one shape, over what it sees."""
-    onto = None if surface is None else lambda points: surface.nearest(points)[0]
-    own = [spline_path(c, x, onto) if along == "curve" else chord_path(c, x) for c in curves]
-    found: list[Path] = [path for path in own if path is not None]
-    here = patch[~np.isnan(x[patch, 0])]
-    if len(here) and surface is not None:
-        found.append(MeshPath(here, surface.nearest(x[here])[0], surface))
-    elif len(here):
-        found.append(PatchPath(here, x[here]))
-    return found
+    """Make the paths of one shape, over its visible landmarks."""
+    onto = None if surface is None else lambda points: surface.find_nearest(points)[0]
+    candidates = [
+        make_spline_path(c, x, onto) if along == "curve" else make_chord_path(c, x) for c in curves
+    ]
+    paths: list[Path] = [path for path in candidates if path is not None]
+    visible = patch[~np.isnan(x[patch, 0])]
+    if len(visible) and surface is not None:
+        paths.append(MeshPath(visible, surface.find_nearest(x[visible])[0], surface))
+    elif len(visible):
+        paths.append(PatchPath(visible, x[visible]))
+    return paths
 
 
-def _one_round(
+def _slide_once(
     points: Array, places: Places, paths: Paths, reference: Array, by: str
 ) -> tuple[Array, Places, Array]:
-    """Every shape slid a few steps against one reference, and (2, n): the criterion of each."""
-    criteria = _criteria(reference, points, by)
+    """Slide every shape a few steps against one reference; return the criteria (2, n), too."""
+    criteria = _make_criteria(reference, points, by)
 
     def work(i: int) -> tuple[Array, Sequence[Array], Array]:
-        x, own = points[i], places[i]
+        x, place = points[i], places[i]
         before = criteria[i].value(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
-            x, own = _slid(x, own, paths[i], criteria[i])
-        return x, own, np.array([before, criteria[i].value(x)])
+            x, place = _take_step(x, place, paths[i], criteria[i])
+        return x, place, np.array([before, criteria[i].value(x)])
 
-    slid, there, values = zip(*map_blocks(work, range(len(points))), strict=True)
-    return np.stack(slid), there, np.stack(values, axis=1)
+    slid, new_places, values = zip(*map_blocks(work, range(len(points))), strict=True)
+    return np.stack(slid), new_places, np.stack(values, axis=1)
 
 
-def _criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
-    seen = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
+def _make_criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
+    visible = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
     if by == "procrustes":
         laid_over = (fit_motions(reference, x, motions=SIMILARITY)(reference) for x in points)
-        return [Distance(target, own) for target, own in zip(laid_over, seen, strict=True)]
+        return [Distance(target, mask) for target, mask in zip(laid_over, visible, strict=True)]
     n_dims = reference.shape[1]
-    if seen.sum(axis=1).min() < n_dims + 2:
+    if visible.sum(axis=1).min() < n_dims + 2:
         raise ShapeError(
             f"Bending energy in {n_dims}-D needs at least {n_dims + 2} landmarks in every shape; "
-            f"one has {int(seen.sum(axis=1).min())}. Use by='procrustes'."
+            f"one has {int(visible.sum(axis=1).min())}. Use by='procrustes'."
         )
     matrices = {
-        pattern.tobytes(): bending_matrix(reference[pattern]) for pattern in np.unique(seen, axis=0)
+        pattern.tobytes(): compute_bending_matrix(reference[pattern])
+        for pattern in np.unique(visible, axis=0)
     }
-    return [Bending(matrices[pattern.tobytes()], pattern) for pattern in seen]
+    return [Bending(matrices[pattern.tobytes()], pattern) for pattern in visible]
 
 
-def _slid(
+def _take_step(
     x: Array, places: Sequence[Array], paths: Sequence[Path], criterion: Criterion
 ) -> tuple[Array, Sequence[Array]]:
-    """One step of all sliders together, shortened until the criterion does not rise."""
+    """Move all sliders together by one step, shortened until the criterion does not rise."""
     if not paths:
         return x, places
     ways = [path.directions(p, x) for path, p in zip(paths, places, strict=True)]
     J = np.concatenate([np.repeat(p.sliders, w.shape[1]) for p, w in zip(paths, ways, strict=True)])
     V = np.concatenate([way.reshape(-1, x.shape[1]) for way in ways])
     steps, best = criterion.steps(x, J, V), criterion.value(x)
-    parts = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
+    path_steps = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
     for halving in range(12):
-        there = [
-            path.moved(p, 0.5**halving * s.reshape(w.shape[:2]), w)
-            for path, p, s, w in zip(paths, places, parts, ways, strict=True)
+        new_places = [
+            path.move(p, 0.5**halving * s.reshape(w.shape[:2]), w)
+            for path, p, s, w in zip(paths, places, path_steps, ways, strict=True)
         ]
-        moved = _placed(x, paths, there)
+        moved = _place_sliders(x, paths, new_places)
         if criterion.value(moved) <= best:
-            return moved, there
+            return moved, new_places
     return x, places
 
 
-def _placed(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
+def _place_sliders(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
+    """Return the points (m, d) of a shape with its sliders at these places."""
     moved = x.copy()
     for path, place in zip(paths, places, strict=True):
         moved[path.sliders] = path.points(place)
     return moved
 
 
-def _rigid_reference(shapes: Shapes) -> Array:
-    """(m, d): the mean of the shapes by similarities; NaN for a landmark seen once."""
+def _fit_rigid_reference(shapes: Shapes) -> Array:
+    """Fit the mean (m, d) of the shapes by similarities; NaN for a landmark of one shape."""
     core = drop_lone_landmarks(shapes)
     require_linkage(core)
     sizes = measure_geometry(core.points, core.visible).size
@@ -309,30 +314,30 @@ def _rigid_reference(shapes: Shapes) -> Array:
     return reference
 
 
-def _refitted(estimator: Any) -> Callable[[Shapes], Array]:
-    """A function from shapes to their reference by an estimator, which warns of nothing."""
+def _make_reference_fit(estimator: Any) -> Callable[[Shapes], Array]:
+    """Return a function that fits the reference of shapes by an estimator, without warnings."""
 
-    def reference(shapes: Shapes) -> Array:
+    def fit(shapes: Shapes) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DefgpaWarning)
             return np.asarray(clone(estimator).fit(shapes).alignment_.reference)
 
-    return reference
+    return fit
 
 
-def _passed_neighbours(
-    shapes: Shapes, points: Array, places: Places, paths: Paths
-) -> Iterator[Finding]:
-    """All that came past a neighbour, in one finding."""
-    parts = tuple(
+def _check_order(shapes: Shapes, points: Array, places: Places, paths: Paths) -> Iterator[Finding]:
+    """Report all landmarks that came past a neighbour, in one finding."""
+    findings = tuple(
         Finding(Problem.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
-        for name, x, there, own in zip(shapes.names, points, places, paths, strict=True)
-        for path, place in zip(own, there, strict=True)
-        for j, k in path.passed(place, x)
+        for name, x, shape_places, shape_paths in zip(
+            shapes.names, points, places, paths, strict=True
+        )
+        for path, place in zip(shape_paths, shape_places, strict=True)
+        for j, k in path.find_passing(place, x)
     )
-    if parts:
-        names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
-        yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=parts)
+    if findings:
+        names = tuple(dict.fromkeys(finding.shapes[0] for finding in findings))
+        yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=findings)
 
 
 def _require_choices(by: str, along: str, max_rounds: int, tolerance: float) -> None:

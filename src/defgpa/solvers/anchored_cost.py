@@ -86,7 +86,7 @@ class ConjugateGradients:
         return np.asarray(solution)
 
     def _corrected(self, residual: Array) -> Array:
-        """The preconditioner, on centred vectors."""
+        """Apply the preconditioner to centred vectors."""
         made = self.preconditioner.correct(residual)
         return np.asarray(made - made.mean(axis=0))
 

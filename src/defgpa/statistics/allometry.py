@@ -70,7 +70,7 @@ class Allometry(Rows):
         return np.asarray(np.tensordot(centred, self.vector, axes=2) / np.linalg.norm(self.vector))
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame: name, size and score of every shape."""
+        """Return a pandas DataFrame: name, size and score of every shape."""
         return super().to_pandas().set_index("name").rename_axis(None)
 
 

@@ -95,15 +95,15 @@ class ProcrustesAnova:
         return render_table(f"Procrustes analysis of variance: {self.formula}", rows, header)
 
     def __getitem__(self, term: str) -> Effect:
-        """The row of a term."""
+        """Return the row of a term."""
         return self.table[term]
 
     def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame, indexed by term."""
+        """Return the table as a pandas DataFrame, indexed by term."""
         return self.table.to_pandas()
 
     def to_csv(self) -> str:
-        """The table as comma-separated text."""
+        """Return the table as comma-separated text."""
         return self.table.to_csv()
 
     @cached_property
@@ -144,7 +144,7 @@ class ProcrustesAnova:
         *,
         progress: Progress | None = None,
     ) -> PairwiseDistances:
-        """The distances between the mean shapes of groups, with P and Z.
+        """Return the distances between the mean shapes of groups, with P and Z.
 
         Means are those of the model, with numbers among the data held at their own means.
 
@@ -377,7 +377,7 @@ def check_dispersion(model: Design, tangents: Array) -> list[Finding]:
 
 
 def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:
-    """The rows of the terms, of the residuals where there are any, and of the total."""
+    """Return the rows of the terms, of the residuals where there are any, and of the total."""
     total = ratios.total
     rows = [
         effect(name, df, float(ss), total, float(ratios.observed[k]), ratios.z(k), ratios.p(k))

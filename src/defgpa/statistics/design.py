@@ -242,5 +242,5 @@ def _formulaic() -> Any:
 
 
 def _sentence(error: Exception) -> str:
-    """A message of formulaic in one line without its colours."""
+    """Return a message of formulaic in one line without its colours."""
     return " ".join(_MARKUP.sub("", str(error)).split()).rstrip(".") + "."

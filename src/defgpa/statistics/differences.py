@@ -63,7 +63,7 @@ class LandmarkDifferences(Rows):
         return np.asarray(self.q <= level)
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The table as text, without a header."""
+        """Return the table as text, without a header."""
         chances = (probabilities(own.tolist()) for own in (self.p, self.q))
         return list(zip(self.landmarks, map(format_number, self.distances), *chances, strict=True))
 

@@ -51,7 +51,7 @@ class MirrorPairs:
 
 
 def find_pairs(shapes: Array) -> MirrorPairs:
-    """The pairs of landmarks of a nearly symmetric shape, such as a reference, or of many.
+    """Find the pairs of landmarks of a nearly symmetric shape, such as a reference, or of many.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
 
 
 def _best_starts(points: Array) -> list[Array]:
-    """The directions whose reflection brings most points near to others."""
+    """Find the directions whose reflection brings most points near to others."""
     tree = cKDTree(points)
     principal = np.linalg.svd(points, full_matrices=False)[2]
     normals = np.vstack([principal, _directions(points.shape[1])])
@@ -197,7 +197,7 @@ def _matched(points: Array, normal: Array) -> Index:
 
 
 def _best_normal(points: Array, order: Index) -> Array:
-    """The plane for which the points come closest to the renumbered mirror image.
+    """Find the plane for which the points come closest to the renumbered mirror image.
 
     Σ ‖x_j − x_o(j) + 2 (x_o(j)·n) n‖² is least for the lowest eigenvector of Σ x_o(j) x_jᵀ + ….
     """

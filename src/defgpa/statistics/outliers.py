@@ -121,7 +121,7 @@ class Outliers:
         ]
 
     def landmark_table(self, most: int = 20) -> list[dict[str, Any]]:
-        """The oddest landmarks of specimens: ``name``, ``landmark``, ``distance``, ``score``."""
+        """Return the oddest landmarks: ``name``, ``landmark``, ``distance``, ``score``."""
         scores = np.nan_to_num(self.landmark_scores)
         order = np.argsort(-scores, axis=None, kind="stable")[:most]
         pairs = zip(*np.unravel_index(order, scores.shape), strict=True)

@@ -47,7 +47,7 @@ class PairwiseDistances(Rows):
     provenance: Provenance
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The table as text, without a header."""
+        """Return the table as text, without a header."""
         pairs = self._rows()
         chances = probabilities([p for *_, p in pairs])
         return [

@@ -52,7 +52,7 @@ class Ratios:
     permuted: Array
 
     def p(self, term: int) -> float:
-        """The share of permutations, the observed order among them, that reach the observed F."""
+        """Compute the share of permutations, the observed one included, that reach its F."""
         return p_value(self.observed[term], self.permuted[:, term])
 
     def z(self, term: int) -> float:
@@ -208,7 +208,7 @@ class TwoWay:
         return Y - Y.mean(axis=0)
 
     def left_by(self, before: int, Y: Array) -> Array:
-        """What a constant, then individuals, then sides leave."""
+        """Return what a constant, then individuals, then sides leave."""
         left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
         return left - np.outer(self._side, self._side @ left) if before == 2 else left
 

@@ -161,7 +161,7 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
 
 
 def _convert(tree: Any, name: str) -> Phylogeny:
-    """Number the nodes of a dendropy tree: tips first, then inner nodes from the root on."""
+    """List the nodes of a dendropy tree: tips first, then inner nodes from the root on."""
     tips = list(tree.leaf_node_iter())
     inner = [node for node in tree.preorder_node_iter() if not node.is_leaf()]
     labels = [tip.taxon.label if tip.taxon is not None else "" for tip in tips]

@@ -63,7 +63,7 @@ class Repeatability(Rows):
     provenance: Provenance
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The landmarks as text, without a header."""
+        """Return the landmarks as text, without a header."""
         return [(name, *map(format_number, values)) for name, *values in self._rows()]
 
     def __str__(self) -> str:

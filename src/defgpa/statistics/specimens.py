@@ -16,7 +16,7 @@ from defgpa.warps import Warp
 
 
 def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict[str, list[Any]]:
-    """What ``defgpa fit`` writes to ``specimens.csv``: column → one value a shape, in order.
+    """Return what ``defgpa fit`` writes to ``specimens.csv``: column → values of the shapes.
 
     ``id``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
     landmarks from the reference projected back), ``landmarks_seen``, ``rmse_reference`` and

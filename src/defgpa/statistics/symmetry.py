@@ -133,15 +133,15 @@ class Symmetry:
         return np.asarray(np.tensordot(self.asymmetric, self.directional, axes=2) / length)
 
     def __getitem__(self, term: str) -> Effect:
-        """The row of a term."""
+        """Return the row of a term."""
         return self.table[term]
 
     def to_pandas(self) -> Any:
-        """The two-way table as a pandas DataFrame."""
+        """Return the two-way table as a pandas DataFrame."""
         return self.table.to_pandas()
 
     def indices_to_pandas(self) -> Any:
-        """A pandas DataFrame with the asymmetry of every individual."""
+        """Return a pandas DataFrame with the asymmetry of every individual."""
         return import_pandas().DataFrame(self._rows(), columns=list(_COLUMNS))
 
     def to_csv(self) -> str:
@@ -149,7 +149,7 @@ class Symmetry:
         return self.table.to_csv()
 
     def indices_to_csv(self) -> str:
-        """The asymmetry of every individual as comma-separated text."""
+        """Return the asymmetry of every individual as comma-separated text."""
         return format_csv(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -274,7 +274,7 @@ def _require_once(
     words: Sequence[str],
     replicate: Sequence[Any] | None,
 ) -> None:
-    """An error where one measurement of an individual's side is there twice."""
+    """Raise a ShapeError where one measurement of an individual's side is there twice."""
     if replicate is None:
         return
     _, times = encode_groups(replicate, len(codes), "replicate")
@@ -287,7 +287,7 @@ def _require_once(
 
 
 def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
-    """The shapes with those of the second side mirrored, unless they have been already."""
+    """Return the shapes with those of the second side mirrored, unless they have been already."""
     points = shapes.points
     turned = fit_motions(points, points[0], motions=ORTHOGONAL)
     hand = np.where(turned.determined, np.sign(np.linalg.det(turned.rotation)), 0.0)
@@ -308,7 +308,7 @@ def _flip(dim: int) -> Array:
 def _analysed(
     x: Array, codes: Index, sides: Index, permutations: Permutations, copies: int
 ) -> tuple[EffectTable, Array, Array]:
-    """The two-way table, and Sym and Asym of every individual; replicates are averaged.
+    """Compute the two-way table, and Sym and Asym of every individual, from mean replicates.
 
     Of configurations with their mirror images, ``copies`` is 2: sums of squares count them once.
     """

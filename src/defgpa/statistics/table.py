@@ -28,11 +28,11 @@ class Rows:
         return list(zip(*listed, strict=True))
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame, row by row as it prints."""
+        """Return a pandas DataFrame, row by row as it prints."""
         return import_pandas().DataFrame(self._rows(), columns=list(self._columns))
 
     def to_csv(self) -> str:
-        """The rows as comma-separated text, with all digits; nothing where there is no figure."""
+        """Return the rows as comma-separated text, with all digits; empty without a figure."""
         return format_csv(self._columns, self._rows())
 
     def records(self) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class EffectTable(Rows):
     rows: tuple[Effect, ...]
 
     def __getitem__(self, term: str) -> Effect:
-        """The row of a term."""
+        """Return the row of a term."""
         for row in self.rows:
             if row.term == term:
                 return row
@@ -104,7 +104,7 @@ class EffectTable(Rows):
     __repr__ = __str__
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame, indexed by term."""
+        """Return a pandas DataFrame, indexed by term."""
         return super().to_pandas().set_index("term")
 
     def _rows(self) -> list[tuple[Any, ...]]:
@@ -115,7 +115,7 @@ class EffectTable(Rows):
         return render_table("Effects", rows, header)
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The table as text, its header first; columns without a figure are left out."""
+        """Return the table as text, its header first; columns without a figure are left out."""
         columns = [
             [str(row.df) for row in self.rows],
             _decimals([row.ss for row in self.rows], 5),
@@ -131,7 +131,7 @@ class EffectTable(Rows):
 
 
 def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effect:
-    """The row of a term with its mean square and its share of the total; then F, Z and P."""
+    """Return the row of a term: mean square, share of the total, then F, Z and P."""
     nothing = float("nan")
     ms, share = ss / df if df else nothing, ss / total if total else nothing
     return Effect(term, df, ss, ms, share, *chance)

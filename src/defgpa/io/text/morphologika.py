@@ -264,7 +264,7 @@ def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tupl
 
 
 def _format_groups(metadata: Mapping[str, Any]) -> list[str]:
-    """Groups as runs of specimens in their order."""
+    """Group specimens by runs in their order."""
     groups = metadata.get("groups", ())
     if not groups or any(group is None for group in groups):
         return []
