@@ -105,6 +105,24 @@ class Alignment:
         return self.shapes.weights if self.rejection is None else self.rejection.weights
 
     @property
+    def has_weights(self) -> bool:
+        """Whether landmarks count differently."""
+        return self.rejection is not None or unequal_weights(self.shapes) is not None
+
+    @cached_property
+    def trusted_shapes(self) -> Shapes:
+        """The shapes with the weights of the fit: landmarks that a robust fit rejected are missing.
+
+        Shapes that it rejected as a whole have the weights that were given.
+        """
+        if self.rejection is None:
+            return self.shapes
+        is_whole = self.rejection.shapes[:, None]
+        return self.shapes.with_weights(
+            np.where(is_whole, self.shapes.relative_weights, self.rejection.weights)
+        )
+
+    @property
     def rejected(self) -> tuple[RejectedLandmark, ...]:
         """The landmarks that a robust fit rejected one by one, the largest score first."""
         if self.rejection is None:
@@ -136,8 +154,9 @@ class Alignment:
 
     @cached_property
     def similarities(self) -> Motion:
-        """The similarity of each shape onto the reference, without reflections."""
-        return fit_similarities(self.shapes.points, self.reference)
+        """The similarity of each shape onto the reference, by its weights, without reflections."""
+        shapes = self.trusted_shapes
+        return fit_similarities(shapes.points, self.reference, unequal_weights(shapes))
 
     @cached_property
     def mean_shape(self) -> Array:
@@ -164,13 +183,15 @@ class Alignment:
 
     def _complete_where_warps_fit(self) -> Array:
         """Fill missing landmarks of the superimposed shapes (n, m, d) whose warp predicts well."""
-        visible = self.shapes.visible
+        visible = self.trusted_shapes.visible
         if visible.all():
             return self.superimposed
-        warp_error = np.nansum((self.superimposed - self.back_projected) ** 2, axis=(1, 2))
-        predicts = warp_error < np.nansum(self.squared_distances, axis=1)
+        residuals = np.where(visible[..., None], self.superimposed - self.back_projected, 0.0)
+        distances = np.where(visible, self.squared_distances, 0.0)
+        predicts = (residuals**2).sum(axis=(1, 2)) < distances.sum(axis=1)
         missing = predicts[:, None] & ~visible & np.isfinite(self.back_projected).all(axis=2)
-        return np.where(missing[..., None], self.back_projected, self.superimposed)
+        measured = np.where(visible[..., None], self.superimposed, np.nan)
+        return np.where(missing[..., None], self.back_projected, measured)
 
     @cached_property
     def squared_distances(self) -> Array:
@@ -184,7 +205,7 @@ class Alignment:
 
         Complete where landmarks are missing: the smooth part of the variation.
         """
-        return freeze(back_project(self.shapes.points, self.warps, self.reference))
+        return freeze(self.similarities(project_reference_back(self.warps, self.reference)))
 
     def to_pandas(self, space: str = "superimposed") -> Any:
         """Return the shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
@@ -249,9 +270,10 @@ class Alignment:
 
     @cached_property
     def foldovers(self) -> Index:
-        """(n,): visible landmarks of each shape that lie where its warp folds over."""
+        """(n,): landmarks of each shape that have weight and lie where its warp folds over."""
         counts = [
-            warp.foldovers(points[visible]).sum() for warp, points, visible in self._iter_shapes()
+            warp.foldovers(points[counts]).sum()
+            for warp, points, counts in zip(self.warps, self.shapes, self.weights > 0, strict=True)
         ]
         return freeze(np.array(counts, dtype=np.intp))
 
@@ -378,12 +400,12 @@ def apply_warps(points: Array, warps: Sequence[Warp]) -> Array:
     return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
 
 
-def fit_similarities(points: Array, reference: Array) -> Motion:
-    """Fit the best similarity of every shape (n, m, d) onto the reference.
+def fit_similarities(points: Array, reference: Array, weights: Array | None = None) -> Motion:
+    """Fit the best similarity of every shape (n, m, d) onto the reference, by weights (n, m).
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """
-    return fit_motions(points, reference, motions=SIMILARITY)
+    return fit_motions(points, reference, weights, SIMILARITY)
 
 
 def superimpose(points: Array, reference: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from defgpa.alignment import Alignment
@@ -91,6 +91,7 @@ def write_methods(
     sentences = [
         _describe_data(alignment),
         _describe_alignment(alignment),
+        *_describe_weights(alignment),
         *_describe_choice(smoothing, cross_validation, comparison),
         *dict.fromkeys(_describe_statistic(statistic) for statistic in statistics),
         f"All computations were done with defgpa {defgpa.__version__}.",
@@ -98,6 +99,20 @@ def write_methods(
     paragraph = " ".join(sentences)
     cited = [text for key, text in _REFERENCES.items() if key in paragraph]
     return "\n".join([paragraph, "", *cited]) + "\n"
+
+
+def _describe_weights(alignment: Alignment) -> Iterator[str]:
+    """Yield how landmarks were weighted, where they were."""
+    if alignment.rejection is None:
+        if alignment.has_weights:
+            yield "Landmarks were weighted by their given weights."
+        return
+    n_left_out = int((alignment.shapes.visible & (alignment.weights == 0.0)).sum())
+    yield (
+        "Landmark weights were estimated by iteratively reweighted least squares on leave-one-out "
+        f"residuals, which left {n_left_out:,} of {alignment.shapes.visible.sum():,} landmarks out "
+        "as gross errors."
+    )
 
 
 def _describe_data(alignment: Alignment) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.alignment import Alignment
+from defgpa.diagnostics.suspects import explain_rejection
 from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.report import _tables as tables
 from defgpa.report._display import MAX_PAIRS, Display, choose_display
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
 _EXTRA = 'A report needs plotly and jinja2: pip install "defgpa[report]".'
+_MAX_SUSPECTS = 50  # rows of the table of landmarks that were left out
+_REASONS = {
+    "exchanged": "exchanged with each other",
+    "shifted": "shifted together",
+    "misplaced": "misplaced",
+    "reversed": "order reversed",
+    "far": "far from all the others",
+}
 _HEADLINES = ("rmse_reference", "rmse_datum", "cve", "spectral_gap")
 
 
@@ -213,6 +222,7 @@ def _collect_values(
         "verdict": getattr(getattr(comparison, "verdict", None), "conclusion", None),
         "largest": tables.list_largest_residuals(alignment),
         "specimens": tables.tabulate_specimens(alignment, cv),
+        "weights": _describe_weights(alignment),
         "missing": _count_missing(alignment),
         "path": None if path is None else _describe_path(path),
         "spectrum": spectral is not None,
@@ -266,6 +276,22 @@ def _tabulate_surface(path: SmoothingPath) -> dict[str, object] | None:
         "rigidities": [f"{value:g}" for value in path.rigidities],
         "rows": rows[::-1],
         "chosen": (len(rows) - 1 - row, column),
+    }
+
+
+def _describe_weights(alignment: Alignment) -> dict[str, object] | None:
+    """Count and explain the landmarks that a robust fit left out; None where all count alike."""
+    if not alignment.has_weights:
+        return None
+    left_out = alignment.shapes.visible & (alignment.weights == 0.0)
+    return {
+        "robust": alignment.rejection is not None,
+        "left_out": f"{left_out.sum():,}",
+        "all": f"{alignment.shapes.visible.sum():,}",
+        "suspects": [
+            (s.shape, ", ".join(s.landmarks) or "all", _REASONS[s.reason], f"{s.score:.0f}")
+            for s in explain_rejection(alignment)[:_MAX_SUSPECTS]
+        ],
     }
 
 

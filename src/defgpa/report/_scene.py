@@ -43,6 +43,9 @@ def build_scene(
         "moved": pack_positions(motions(display.select(shapes.points))),
         "aligned": pack_positions(display.select(alignment.aligned)),
         "residuals": pack_distances(display.select(alignment.residuals)),
+        "weights": pack_distances(display.select(alignment.weights))
+        if alignment.has_weights
+        else None,
         **_pack_predictions(alignment, display, cv),
         "lattice": {"rows": n_rows, "columns": n_columns, "nodes": pack_positions(deformed)},
         "links": None if display.links is None else pack_integers(display.links),

@@ -213,7 +213,7 @@ def build_sample(x: Analysed, *, space: str = "superimposed", superimpose: bool 
         return x
     if space == "back_projected":
         return _project_back(x, superimpose)
-    specimens = x.shapes if isinstance(x, Alignment) else as_specimens(x)
+    specimens = x.trusted_shapes if isinstance(x, Alignment) else as_specimens(x)
     completion = None
     if not specimens.visible.all():
         completion = complete_once(x if isinstance(x, Alignment) else specimens)
@@ -280,6 +280,6 @@ def _project_back(x: Analysed, superimpose: bool) -> Sample:
             "Give a saved result, or leave out the space."
         )
     shapes = x.shapes.with_points(x.back_projected)
-    missing = int((~x.shapes.visible).sum())
+    missing = int((~x.trusted_shapes.visible).sum())
     provenance = Provenance("back_projected", shapes.n_shapes, shapes.visible.size, missing, "warp")
     return Sample(shapes, measure_sizes(shapes.points) / x.similarities.scale, provenance)

@@ -9,6 +9,13 @@ Object.assign(plots, {
     return mapOf(order, value, text, { colorscale: cellScale(), zmin: 0, colorbar: bar("distance") });
   },
 
+  weights() {
+    const value = (i, j) => (isVisible(shapes.aligned[i], j) ? shapes.weights[i][j] : null);
+    const text = (i, j) => `${describePoint(i, j)}<br>${value(i, j) > 0 ? `weight ${formatNumber(value(i, j))}` : "left out"}`;
+    const colorscale = [[0, colour("missing")], [1, colour("visible")]];
+    return mapOf(allShapes, value, text, { colorscale, zmin: 0, colorbar: bar("weight") });
+  },
+
   missing() {
     const value = (i, j) => (isVisible(shapes.aligned[i], j) ? 0 : 1);
     const text = (i, j) => `${describePoint(i, j)}<br>${value(i, j) ? "missing" : "visible"}`;

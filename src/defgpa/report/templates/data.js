@@ -43,6 +43,7 @@ const shapes = {
   aligned: positions(page.aligned),
   predicted: unpackIf(page.predicted, positions),
   residuals: distances(page.residuals),
+  weights: unpackIf(page.weights, distances),
   errors: unpackIf(page.errors, distances),
   lattice: positions(page.lattice.nodes),
   links: unpackIf(page.links, numbers),

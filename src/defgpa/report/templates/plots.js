@@ -82,7 +82,21 @@ function dotsByShape(chosen, points, far) {
     return cloud.dots({ ...look, color, symbol }, { name: escapeMarkup(shorten(name, 30)), showlegend });
   });
   const shown = traces.filter((_, k) => clouds[k].places.length || showlegend);
-  return [...shown, ...markedDots(chosen, points, far)];
+  return [...shown, ...rejectedDots(chosen, points, far), ...markedDots(chosen, points, far)];
+}
+
+// the landmarks that a robust fit left out
+function rejectedDots(chosen, points, far) {
+  if (!shapes.weights) return [];
+  const cloud = new Cloud();
+  for (const i of chosen) {
+    shapes.landmarks.forEach((_, j) => {
+      if (isVisible(points[i], j) && shapes.weights[i][j] === 0) cloud.add(points[i], j, `${describePoint(i, j, far?.[i]?.[j])}<br>left out`, i);
+    });
+  }
+  if (!cloud.places.length) return [];
+  const marker = { symbol: "x", size: solid ? 5 : 9, color: colour("missing") };
+  return [cloud.dots(marker, { name: "left out", showlegend: true })];
 }
 
 // the shape that the reader has marked, among others
