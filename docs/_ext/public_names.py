@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from types import ModuleType, UnionType
+from typing import Any, get_args
 
 from sphinx.application import Sphinx
 
@@ -63,7 +63,10 @@ def of_others(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any)
 
 
 def on_docstring(app: Sphinx, what: str, name: str, value: Any, _: Any, lines: list[str]) -> None:
-    """The stars of the paper's *EUC_d and *AFF_d are stars."""
+    """Link plots to the gallery, name the types of a union, keep the stars of *EUC_d and *AFF_d."""
+    if isinstance(value, UnionType):
+        kinds = " or ".join(f"`{kind.__name__}`" for kind in get_args(value))
+        lines[:] = [f"One of two types: {kinds}.", ""]
     if what == "function" and name.startswith("defgpa.plot."):
         plot = name.rpartition(".")[2]
         place = f"../gallery/plots.html#{plot.replace('_', '-')}"
@@ -72,8 +75,8 @@ def on_docstring(app: Sphinx, what: str, name: str, value: Any, _: Any, lines: l
 
 
 def on_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
-    """Help texts are plain: a star in a pattern of files is a star."""
-    lines[:] = [line.replace("*", r"\*") for line in lines]
+    """Make stars of help texts plain, as in a pattern of files, and say what is required."""
+    lines[:] = [line.replace("**Required**", "Required.").replace("*", r"\*") for line in lines]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -77,9 +77,11 @@ function dotsByShape(chosen, points, far) {
   eachDot(chosen, points, (i, j) => clouds[kindOf(i)].add(points[i], j, describePoint(i, j, far?.[i][j]), i));
   const look = dotLook(chosen.length);
   const showlegend = Boolean(groupNames()) || kinds.length <= MAX_LEGEND;
+  const total = clouds.reduce((sum, cloud) => sum + cloud.places.length, 0);
   const traces = clouds.map((cloud, k) => {
     const { name, colour: color, symbol } = kinds[k];
-    return cloud.dots({ ...look, color, symbol }, { name: escapeMarkup(shorten(name, 30)), showlegend });
+    const more = { type: dotType(total), name: escapeMarkup(shorten(name, 30)), showlegend };
+    return cloud.dots({ ...look, color, symbol }, more);
   });
   const shown = traces.filter((_, k) => clouds[k].places.length || showlegend);
   return [...shown, ...rejectedDots(chosen, points, far), ...markedDots(chosen, points, far)];
@@ -225,7 +227,7 @@ function overReference(chosen, points, far, byError, most) {
 // few meshes over each other, each in its colour
 function translucentSurfaces(chosen, points) {
   const { kinds, kindOf } = colouring(chosen);
-  const opacity = Math.min(0.5, 1.5 / chosen.length);
+  const opacity = Math.min(0.5, 0.9 / chosen.length);
   return chosen.map((i) => mesh(points[i], {
     color: i === state.marked ? colour("mark") : kinds[kindOf(i)].colour,
     opacity: i === state.marked ? 0.7 : opacity,

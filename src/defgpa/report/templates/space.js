@@ -9,8 +9,9 @@ function hasWebGL() {
 const solid = dim === 3 && hasWebGL();
 const flattened = dim === 3 && !solid;
 const MAX_DOTS = 15000; // of all shapes together; one shape is always drawn complete
-const MAX_SVG_DOTS = 1000; // of one trace; more of them are drawn by WebGL, where there is one
+const MAX_SVG_DOTS = 1000; // of one figure; more of them are drawn by WebGL, where there is one
 const webGL = hasWebGL();
+const dotType = (count) => (solid ? "scatter3d" : scatterType(count));
 const scatterType = (count) => (count > MAX_SVG_DOTS && webGL ? "scattergl" : "scatter");
 
 function cross(a, b) {
@@ -71,8 +72,7 @@ class Cloud {
   trace(more) {
     const axes = ["x", "y", "z"].slice(0, solid ? 3 : 2);
     const data = Object.fromEntries(axes.map((axis, k) => [axis, this.places.map((p) => p[k])]));
-    const type = solid ? "scatter3d" : scatterType(this.places.length);
-    return { type, hoverinfo: "skip", ...data, ...more };
+    return { type: dotType(this.places.length), hoverinfo: "skip", ...data, ...more };
   }
 
   dots(marker, more = {}) {
@@ -157,7 +157,7 @@ function planeLayout(box, more) {
 
 // so far from a box of these sides that the reference, stretched to it, fills the picture
 const VIEW = 0.414; // half the height of the picture at distance 1, as plotly has it
-const MIN_ASPECT = 1.15; // width of a picture over its height
+const ASPECT = 1.4; // width of a picture over its height, at least about so much
 const unitReference = (() => {
   const points = Array.from(shapes.landmarks, (_, j) => shapes.reference.subarray(j * dim, (j + 1) * dim));
   const ends = [0, 1, 2].map((k) => points.reduce(([low, high], p) => [Math.min(low, p[k]), Math.max(high, p[k])], [Infinity, -Infinity]));
@@ -173,10 +173,10 @@ function viewingDistance(sides) {
   let far = 0;
   for (const unit of unitReference) {
     const point = unit.map((x, k) => x * sides[k]);
-    const half = Math.max(Math.abs(dot(point, above)), Math.abs(dot(point, across)) / MIN_ASPECT);
+    const half = Math.max(Math.abs(dot(point, above)), Math.abs(dot(point, across)) / ASPECT);
     far = Math.max(far, half / VIEW + dot(point, eye));
   }
-  return 1.12 * far;
+  return far;
 }
 
 function sceneLayout(box, more) {
