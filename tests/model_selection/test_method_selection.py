@@ -67,12 +67,47 @@ def test_method_that_is_not_sound_is_passed_over_and_named(wings, monkeypatch):
     assert "3 points per axis" in selection.reason
 
 
-def test_large_sets_are_fitted_without_comparing(wings, monkeypatch):
-    monkeypatch.setattr(method_selection, "MAX_COMPARED", 10)
-    selection = select_method(wings)
-    assert selection.comparison is None
-    assert selection.method == "deformable"
-    assert "too large" in selection.reason
+class TestLargeSets:
+    """Compared on a sample, fitted to all."""
+
+    @pytest.fixture(autouse=True)
+    def limits(self, monkeypatch):
+        monkeypatch.setattr(method_selection, "MAX_COMPARED", 100)
+        monkeypatch.setattr(method_selection, "SAMPLE_LANDMARKS", 20)
+        monkeypatch.setattr(method_selection, "SAMPLE_COORDINATES", 200)
+
+    def test_methods_are_compared_on_an_even_sample(self, wings):
+        sample = method_selection.take_sample(wings)
+        assert (sample.n_shapes, sample.n_landmarks) == (5, 20)
+        assert sample.landmarks[0] == wings.landmarks[0]
+        assert sample.landmarks[-1] == wings.landmarks[-1]
+        selection = select_method(wings)
+        assert selection.method == "deformable"
+        assert "compared on 20 of 43 landmarks and 5 of 8 shapes" in selection.reason
+        assert selection.alignment.shapes.n_shapes == 8
+        assert selection.alignment.shapes.n_landmarks == 43
+        assert selection.cross_validation is None
+
+    def test_what_folds_on_all_is_stiffened_and_said(self, wings, monkeypatch):
+        limit = 1e-2
+        monkeypatch.setattr(
+            method_selection,
+            "is_sound",
+            lambda alignment, _: (
+                alignment.shapes.n_landmarks < 43 or alignment.registration.model.smoothing > limit
+            ),
+        )
+        selection = select_method(wings)
+        assert selection.estimator.warp.smoothing > limit
+        assert f"raised to {selection.estimator.warp.smoothing:.2g}" in selection.reason
+
+    def test_nothing_sound_is_rigid(self, wings, monkeypatch):
+        monkeypatch.setattr(
+            method_selection, "is_sound", lambda alignment, _: alignment.shapes.n_landmarks < 43
+        )
+        selection = select_method(wings)
+        assert selection.method == "rigid"
+        assert "at every smoothing tried" in selection.reason
 
 
 def test_choice_skips_what_is_not_sound():

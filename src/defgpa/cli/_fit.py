@@ -502,8 +502,6 @@ def tabulate_path(path: SmoothingPath | None) -> dict[str, object] | None:
         columns = {"rigidity": rigidities, "surface": path.surface}
     return columns | {
         "smoothing": path.values,
-        "rmse_reference": path.rmse_reference,
-        "rmse_datum": path.rmse_datum,
         "cve": path.cve,
         "chosen": path.best_value,
         "least": path.least_value,

@@ -3,34 +3,36 @@
 The methods of :func:`compare` are ranked by how well they predict landmarks that were left out.
 The best is taken if it predicts better than rigid alignment by more than chance; its smoothing is
 then chosen by cross-validation too. What folds over itself, or is farther from the shapes than
-rigid alignment (RMSE_d), is passed over for the next best.
+rigid alignment (RMSE_d), is passed over for the next best. Large sets are judged by an even sample
+of their shapes and landmarks; what is chosen is then fitted to all of them.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from defgpa.alignment import Alignment
-from defgpa.arrays import Progress
+from defgpa.arrays import Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.model_selection.comparison import Comparison, MethodFigures, compare, default_methods
 from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
-from defgpa.model_selection.smoothing import is_sound, select_smoothing
+from defgpa.model_selection.smoothing import is_sound, select_smoothing, set_smoothing
 from defgpa.model_selection.smoothing_path import SmoothingPath
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
-from defgpa.warps import Affine, ThinPlateSpline
+from defgpa.warps import Affine
 
-#: Up to so many coordinates all methods are compared; beyond, that would take minutes.
-MAX_COMPARED = 200_000
-#: Landmarks up to which the smoothing of dense sets is chosen by cross-validation.
-MAX_COMPARED_LANDMARKS = 4_000
+#: Up to so many coordinates methods are compared on all shapes and landmarks, in seconds.
+MAX_COMPARED = 30_000
+SAMPLE_LANDMARKS, SAMPLE_COORDINATES = 200, 20_000  # of larger sets
+MAX_STIFFENED = 4  # decades of smoothing by which a fit is stiffened until it is sound
 # of the elastic family, which iterates, fewer values are tried than select_smoothing would
 _ELASTIC_DIAL = {"grid": [1e-4, 1e-3, 1e-2, 1e-1], "rigidities": [0.1, 1.0, 10.0]}
 
@@ -50,11 +52,11 @@ class Selection:
     alignment : Alignment
         The fit of the estimator.
     comparison : Comparison or None
-        All methods compared; None for sets too large for that.
+        All methods compared, of a large set on a sample of it.
     path : SmoothingPath or None
-        How the smoothing was chosen, where the method has one.
+        How the smoothing was chosen, where the method has one; None for large sets.
     cross_validation : CrossValidation or None
-        That of the estimator.
+        That of the estimator; None for large sets.
 
     See Also
     --------
@@ -115,15 +117,32 @@ def select_method(
     'rigid'
     """
     shapes = as_shapes(shapes)
+    sample = take_sample(shapes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)  # of methods that are only tried
-        if is_ordinary_size(shapes):
+        if sample is shapes:
             selection = _select_by_comparing(shapes, fold_size, n_jobs, progress)
         else:
-            selection = _select_without_comparing(shapes)
+            selection = _select_by_sample(shapes, sample, fold_size, n_jobs, progress)
     path = selection.path
     warn_about(selection.alignment.findings if path is None else path.findings)
     return selection
+
+
+def take_sample(shapes: Shapes) -> Shapes:
+    """Return the shapes, or of a large set an even sample of shapes and landmarks."""
+    if is_ordinary_size(shapes):
+        return shapes
+    shared = np.flatnonzero(shapes.views >= 2)
+    landmarks = shared[_spread_evenly(len(shared), SAMPLE_LANDMARKS)]
+    n_shapes = max(3, SAMPLE_COORDINATES // (len(landmarks) * shapes.n_dims))
+    thinned = shapes.without(np.setdiff1d(np.arange(shapes.n_landmarks), landmarks))
+    return thinned.take(_spread_evenly(len(shapes), n_shapes))
+
+
+def _spread_evenly(size: int, count: int) -> Index:
+    """Return at most ``count`` of the first ``size`` numbers, spread evenly."""
+    return np.unique(np.linspace(0, size - 1, min(size, count)).astype(np.intp))
 
 
 def _select_by_comparing(
@@ -159,8 +178,8 @@ def _select_by_comparing(
 
 
 def is_ordinary_size(shapes: Shapes) -> bool:
-    """Return whether methods and smoothings are compared in seconds to a minute or two."""
-    return shapes.points.size <= MAX_COMPARED and shapes.n_landmarks <= MAX_COMPARED_LANDMARKS
+    """Return whether methods and smoothings are compared on all shapes in seconds."""
+    return shapes.points.size <= MAX_COMPARED
 
 
 def choose_fold_size(shapes: Shapes) -> int:
@@ -315,24 +334,53 @@ def describe_briefly(name: str) -> str:
     return f"elastic ({points})" if name.startswith("ELA") else name
 
 
-def _select_without_comparing(shapes: Shapes) -> Selection:
-    """Fit a large set deformably with the default smoothing, or stiffer until it is sound."""
+def _select_by_sample(
+    shapes: Shapes,
+    sample: Shapes,
+    fold_size: int | None,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> Selection:
+    """Fit all shapes by the method that is best for a sample, stiffened until it is sound."""
     rigid_estimator = EuclideanGPA(scaling=True)
     rigid = rigid_estimator.fit(shapes).alignment_
-    n_coordinates = shapes.points.size
-    for exponent in range(5):
-        warp = replace(ThinPlateSpline(), smoothing=1e-3 * 10.0**exponent)
-        estimator = DefGPA(warp)
-        alignment = estimator.fit(shapes).alignment_
-        if is_sound(alignment, rigid.rmse_datum):
-            reason = (
-                f"Deformable alignment (thin-plate splines, smoothing {warp.smoothing:g}) was "
-                f"taken: the set is too large ({n_coordinates:,} coordinates) to compare methods "
-                "by cross-validation."
-            )
-            return Selection("deformable", DefGPA(warp), reason, alignment)
+    size = (
+        None if fold_size is None else max(1, fold_size * sample.n_landmarks // shapes.n_landmarks)
+    )
+    try:
+        chosen = _select_by_comparing(sample, size, n_jobs, progress)
+        estimator, comparison, reason = chosen.estimator, chosen.comparison, chosen.reason
+    except DefgpaError as error:  # the sample does not hang together
+        estimator, comparison, reason = DefGPA(), None, f"The default was taken: {error}"
+    reason += (
+        f" Methods were compared on {sample.n_landmarks:,} of {shapes.n_landmarks:,} landmarks and "
+        f"{sample.n_shapes:,} of {shapes.n_shapes:,} shapes, spread evenly."
+    )
+    for decades in range(MAX_STIFFENED + 1):
+        stiffer = _stiffen(estimator, 10.0**decades)
+        if stiffer is None:
+            break
+        alignment = stiffer.fit(shapes).alignment_
+        if isinstance(stiffer, EuclideanGPA) or is_sound(alignment, rigid.rmse_datum):
+            if decades:
+                reason += (
+                    f" On all of them its smoothing was raised to {stiffer.model.smoothing:.2g}: "
+                    "with less, warps fold over or are farther from the shapes (RMSE_d) than rigid "
+                    "alignment."
+                )
+            return Selection(classify_estimator(stiffer), stiffer, reason, alignment, comparison)
     reason = (
         "Rigid alignment was chosen: at every smoothing tried, warps fold over or are farther from "
         "the shapes (RMSE_d) than rigid alignment."
     )
-    return Selection("rigid", rigid_estimator, reason, rigid)
+    return Selection("rigid", rigid_estimator, reason, rigid, comparison)
+
+
+def _stiffen(estimator: Any, factor: float) -> Any:
+    """Return the estimator with its smoothing multiplied; None if it has none to multiply."""
+    if factor == 1.0:
+        return estimator
+    warp: Any = getattr(estimator, "model", None)
+    if not hasattr(warp, "smoothing"):
+        return None
+    return clone(estimator).set_params(warp=set_smoothing(warp, factor * warp.smoothing))
