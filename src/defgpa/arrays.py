@@ -71,7 +71,7 @@ def rms(vectors: Array) -> float:
 
 def rms_radius(points: Array) -> float:
     """Return the root mean square distance of points (p, d) from their centroid."""
-    return rms(points - points.mean(axis=0))
+    return float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
 def sum_arrays(arrays: Sequence[Array]) -> Array:

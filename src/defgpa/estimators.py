@@ -171,7 +171,7 @@ class AlignmentEstimator(BaseEstimator):
         """Estimate landmark weights, align with them, and keep what they reject in the result."""
         shared = find_common_landmarks(shapes)
         core = drop_lone_landmarks(shapes)
-        require_linkage(core)
+        require_linkage(core.visible, core.names, core.n_dims)
 
         def fit(weights: Array, stiffness: float) -> WeightedFit:
             weighted = core.with_weights(weights)
@@ -526,7 +526,7 @@ class DefGPA(AlignmentEstimator):
             geometry.project_to_planes(),
         )
         cost = build_cost(geometry, model, self.memory_budget, method.tuning)
-        local = LocalShapes(geometry, shapes.names, shapes.landmarks)
+        local = LocalShapes.from_geometry(geometry, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
 
 
@@ -1159,5 +1159,5 @@ def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, G
         shapes = drop_lone_landmarks(shapes)
         geometry = shapes.measure()
     refuse_degenerate_shapes(geometry, shapes.names)
-    require_linkage(shapes)
+    require_linkage(shapes.visible, shapes.names, shapes.n_dims)
     return shapes, geometry

@@ -136,9 +136,9 @@ def compare_sides(stack: Array) -> tuple[Array, Array]:
         return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
     values = np.linalg.svd(stack, compute_uv=False)
     total = values.sum(axis=-1)
-    both = total, total - 2.0 * values[..., -1]
+    larger, smaller = total, total - 2.0 * values[..., -1]
     upright = np.linalg.det(stack) > 0.0
-    return np.where(upright, *both), np.where(upright, *both[::-1])
+    return np.where(upright, larger, smaller), np.where(upright, smaller, larger)
 
 
 RIGID = Motions()
@@ -176,7 +176,8 @@ class Motion(Stack):
 
     def __call__(self, points: ArrayLike) -> Array:
         """Move points (…, p, d); the leading axes match those of the stack."""
-        moved = np.asarray(points, dtype=np.float64) @ self.matrix
+        matrix = self.scale[..., np.newaxis, np.newaxis] * self.rotation
+        moved = np.asarray(points, dtype=np.float64) @ matrix
         return moved + self.translation[..., np.newaxis, :]
 
     @property
@@ -283,7 +284,7 @@ def fit_motions(
     return _find_best_motion(_moments(source, target, weights), motions)
 
 
-def procrustes_distance(one: Array, other: Array) -> float:
+def procrustes_distance(source: Array, target: Array) -> float:
     """Return the distance of two shapes (m, d) after the best similarity or reflection: 0 to 1.
 
     Examples
@@ -293,7 +294,7 @@ def procrustes_distance(one: Array, other: Array) -> float:
     >>> round(procrustes_distance(shape, 3 * shape[:, ::-1] + 1), 6)
     0.0
     """
-    a, b = one - one.mean(axis=0), other - other.mean(axis=0)
+    a, b = source - source.mean(axis=0), target - target.mean(axis=0)
     total = np.linalg.svd(a.T @ b, compute_uv=False).sum()
     cosine = total / (np.linalg.norm(a) * np.linalg.norm(b))
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
@@ -358,7 +359,7 @@ def _moments(source: Array, target: Array, weights: Array | Mask | None) -> _Mom
     divisor = np.where(count > 0, count, 1.0)[..., np.newaxis]
     column = masses[..., np.newaxis]
     x, y = (np.where(column > 0, points, 0.0) for points in (source, target))
-    x_reach, y_reach = _reach(x), _reach(y)
+    x_reach, y_reach = _find_largest_coordinate(x), _find_largest_coordinate(y)
     # sums over landmarks as products: far faster than a reduction along a middle axis
     x_mean, y_mean = ((column.mT @ points)[..., 0, :] / divisor for points in (x, y))
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
@@ -373,7 +374,7 @@ def _complete_moments(source: Array, target: Array) -> _Moments:
     (x, x_mean, x_spread), (y, y_mean, y_spread) = _center(source), _center(target)
     cross = x.mT @ y
     lead = cross.shape[:-2]
-    numbers = x_spread, y_spread, _reach(source), _reach(target)
+    numbers = x_spread, y_spread, _find_largest_coordinate(source), _find_largest_coordinate(target)
     mean = (*lead, source.shape[-1])
     return _Moments(
         np.full(lead, float(source.shape[-2])),
@@ -412,8 +413,8 @@ def _pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
         cross,
         _shift_spread(x_mean, count, (x.centred**2).sum(axis=-1) @ W.T),
         _shift_spread(y_mean, count, V @ (y.centred**2).sum(axis=-1).T),
-        np.broadcast_to(_reach(x.points)[:, np.newaxis], count.shape),
-        np.broadcast_to(_reach(y.points), count.shape),
+        np.broadcast_to(_find_largest_coordinate(x.points)[:, np.newaxis], count.shape),
+        np.broadcast_to(_find_largest_coordinate(y.points), count.shape),
     )
 
 
@@ -432,25 +433,20 @@ def _find_best_motion(moments: _Moments, motions: Motions) -> Motion:
         np.divide(along, moments.source_spread, out=scale, where=along > 0)
     moved = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
     translation = moments.target_mean - scale[..., np.newaxis] * moved
-    return Motion(rotation, scale, translation, _is_determined(moments, margin))
-
-
-def _is_determined(moments: _Moments, margin: Array) -> Mask:
-    """Return whether the margin of the rotation stands out of rounding.
-
-    The coordinates as written are blurred by rounding, the more the farther they lie from the
-    origin; H = XᵀY is blurred by the blur of X times the size of Y, and the other way round.
-    """
+    # The margin of the rotation must stand out of rounding. The coordinates as written are blurred
+    # by it, the more the farther they lie from the origin; H = XᵀY is blurred by the blur of X
+    # times the size of Y, and the other way round.
     x_size, y_size = np.sqrt(moments.source_spread), np.sqrt(moments.target_spread)
     # so many rounding errors of the largest coordinate count as nothing
     eps = 32 * np.finfo(np.float64).eps * np.sqrt(moments.count)
     x_blur, y_blur = eps * moments.source_reach, eps * moments.target_reach
     noise = x_blur * y_size + y_blur * x_size
-    sharp: Mask = margin > np.maximum(noise, MIN_MARGIN * x_size * y_size)
-    return sharp & (x_size > x_blur) & (y_size > y_blur)
+    is_sharp: Mask = margin > np.maximum(noise, MIN_MARGIN * x_size * y_size)
+    determined = is_sharp & (x_size > x_blur) & (y_size > y_blur)
+    return Motion(rotation, scale, translation, determined)
 
 
-def _reach(points: Array) -> Array:
+def _find_largest_coordinate(points: Array) -> Array:
     """Return the largest coordinate of every shape; missing rows are no larger than others."""
     largest: Array = np.abs(points).max(axis=(-1, -2), initial=0.0)
     return largest
@@ -475,10 +471,10 @@ def _explain_degeneracy(x: Array, y: Array, motions: Motions) -> str:
     d = x.shape[1]
     shared = int((~np.isnan(x[:, 0]) & ~np.isnan(y[:, 0])).sum())
     needed = d + 1 if motions.reflections else d
-    what = "A rotation or reflection" if motions.reflections else "A rotation"
+    motion = "A rotation or reflection" if motions.reflections else "A rotation"
     flat = ["on one point", "on one line", "in one plane"][needed - 2]
     return (
-        f"{what} in {d}-D needs at least {needed} shared landmarks that do not all lie {flat} "
+        f"{motion} in {d}-D needs at least {needed} shared landmarks that do not all lie {flat} "
         f"(or nearly so), in both shapes; these two shapes share {shared}, and they leave more "
         "than one best motion. Add landmarks both shapes see."
     )

@@ -72,6 +72,9 @@ class Shapes:
     """
 
     points: Array
+    n_shapes: int  # n
+    n_landmarks: int  # m
+    n_dims: int  # d: 2 or 3
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
     faces: Index | None
@@ -136,8 +139,9 @@ class Shapes:
             weights = points._weights
         coordinates = _convert_points(points)
         _hide_landmarks(coordinates, visible)
-        n, m, _ = coordinates.shape
+        n, m, d = coordinates.shape
         attributes = vars(self)  # since __setattr__ refuses
+        attributes.update(n_shapes=n, n_landmarks=m, n_dims=d)
         attributes["names"] = _check_labels(names, n, "name", "shape", "shape_")
         attributes["landmarks"] = _check_labels(landmarks, m, "label", "landmark", "")
         attributes["_weights"] = self._convert_weights(weights, coordinates)
@@ -177,21 +181,6 @@ class Shapes:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        return int(self.points.shape[0])
-
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks, m."""
-        return int(self.points.shape[1])
-
-    @property
-    def n_dims(self) -> int:
-        """The number of coordinates of a landmark, d: 2 or 3."""
-        return int(self.points.shape[2])
 
     @cached_property
     def visible(self) -> Mask:

@@ -58,17 +58,14 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
 
 
 def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
-    """Raise a DegenerateShapeError that names shapes whose points are too few or on a line."""
-    on_a_line = geometry.is_collinear
-    one_place = geometry.is_coincident if on_a_line.any() else on_a_line
-    refuse_degenerate_extents(
-        geometry.count, on_a_line, one_place, names, geometry.points.shape[-1]
-    )
-    _require_digits(geometry, names)
+    """Raise a DegenerateShapeError that names shapes whose points determine no warp.
 
-
-def _require_digits(geometry: Geometry, names: Sequence[str]) -> None:
-    """Raise a DegenerateShapeError that names shapes so far away that rounding distorts them."""
+    They are too few, on a line, or so far from the origin that rounding distorts them.
+    """
+    is_collinear = geometry.is_collinear
+    is_coincident = geometry.is_coincident if is_collinear.any() else is_collinear
+    n_dims = geometry.points.shape[-1]
+    refuse_degenerate_extents(geometry.count, is_collinear, is_coincident, names, n_dims)
     distorted = np.flatnonzero(geometry.rounding > _MAX_ROUNDING)
     if len(distorted):
         first = int(distorted[0])
@@ -82,7 +79,7 @@ def _require_digits(geometry: Geometry, names: Sequence[str]) -> None:
 
 
 def refuse_degenerate_extents(
-    count: Array, on_a_line: Mask, one_place: Mask, names: Sequence[str], dim: int
+    count: Array, is_collinear: Mask, is_coincident: Mask, names: Sequence[str], dim: int
 ) -> None:
     """Raise a DegenerateShapeError if shapes have too few visible points, or all on a line.
 
@@ -90,8 +87,8 @@ def refuse_degenerate_extents(
     ----------
     count : ndarray of shape (n_shapes,)
         Visible landmarks of each shape.
-    on_a_line, one_place : ndarray of bool of shape (n_shapes,)
-        Whether they are collinear, and whether they coincide.
+    is_collinear, is_coincident : ndarray of bool of shape (n_shapes,)
+        Whether they are on a line, and whether they coincide.
     names : sequence of str
     dim : int
     """
@@ -103,21 +100,16 @@ def refuse_degenerate_extents(
             f"too; a warp in {dim}-D needs at least {dim + 1}. Drop it ({int(few.sum())} of "
             f"{len(count)} shapes have too few)."
         )
-    if on_a_line.any():
-        culprits = [names[int(i)] for i in np.flatnonzero(on_a_line)]
-        position = "coincident" if one_place[on_a_line].all() else "collinear"
+    if is_collinear.any():
+        culprits = [names[int(i)] for i in np.flatnonzero(is_collinear)]
+        position = "coincident" if is_coincident[is_collinear].all() else "collinear"
         raise DegenerateShapeError(
             f"The visible landmarks of shape {format_names(culprits)} are all {position}, which "
             f"determines no warp in {dim}-D. Check the coordinates, or drop such shapes."
         )
 
 
-def require_linkage(shapes: Shapes) -> None:
-    """Raise a ShapeError that lists the groups if shared landmarks do not link all shapes."""
-    require_linkage_by_pattern(shapes.visible, shapes.names, shapes.n_dims)
-
-
-def require_linkage_by_pattern(visible: Mask, names: Sequence[str], dim: int) -> None:
+def require_linkage(visible: Mask, names: Sequence[str], dim: int) -> None:
     """Raise a ShapeError that lists the groups if visible (n, m) does not link all shapes."""
     if visible.shape[1] <= dim:
         raise ShapeError(
@@ -271,18 +263,91 @@ def check_solution(
     -------
     tuple of Finding
     """
-    return (
-        *_check_sides(facts.votes, names),
-        *_check_determinacy(facts, names),
-        *_check_centering(facts, len(axes), tuning),
-        *_check_gap(facts, tuning),
-        *_check_free_directions(facts, tuning),
-        *_check_cohesion(facts, tuning),
-        *_check_carriers(axes, landmarks, tuning),
-        *_check_rounding(facts, names, tuning),
-        *_check_convergence(facts),
-        *_check_proportions(facts, tuning),
+    return tuple(_find_solution_problems(facts, axes, names, landmarks, tuning))
+
+
+def _find_solution_problems(
+    facts: SpectralDiagnostics,
+    axes: Array,
+    names: Sequence[str],
+    landmarks: Sequence[str],
+    tuning: Tuning,
+) -> Iterator[Finding]:
+    """Yield the findings of `check_solution`, one paragraph a problem."""
+    n, m, k = len(facts.votes), len(axes), facts.residuals.shape[-1]
+    has_next_value = len(facts.spectrum) > k
+    # parts that could move are held together if similarities of the shapes agree well enough
+    is_firm = (
+        facts.similarity_residual < tuning.settled_residual
+        and facts.looseness < tuning.loose
+        and facts.proportions_determined
     )
+
+    # shapes on the other side of the reference than most
+    if (facts.votes < 0).any():
+        yield Finding(Problem.MIRRORED, shapes=tuple(compress(names, facts.votes < 0)))
+
+    # warps that neither data nor penalty determine
+    if (facts.free_directions > 0).any():
+        undetermined = tuple(compress(names, facts.free_directions > 0))
+        yield Finding(Problem.UNDETERMINED_WARP, shapes=undetermined)
+
+    # a reference off the origin: warps that charge translations, or a weak constraint
+    if facts.offset > tuning.off_centre * facts.extent:
+        offset = {"offset": facts.offset}
+        if facts.translation_cost > tuning.charged * n * np.sqrt(m):
+            yield Finding(Problem.CHARGED_TRANSLATIONS, values=offset)
+        elif facts.converged and facts.offset > tuning.not_centred * facts.extent:
+            yield Finding(Problem.WEAK_CENTERING, values=offset | {"enough": n / m})
+
+    # another axis that would do as well
+    if has_next_value:
+        last, following = float(facts.spectrum[k - 1]), float(facts.spectrum[k])
+        rounding = 1e3 * float(np.finfo(np.float64).eps) * n
+        if not (facts.gap > tuning.narrow_gap and following - last > rounding):
+            yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": following})
+
+    # more free axes than dimensions: rigidity held parts that could move, or did not
+    if k > facts.n_dims and is_firm:
+        directions = {"directions": k, "dim": facts.n_dims, "residual": facts.similarity_residual}
+        yield Finding(Problem.FREE_DIRECTIONS, values=directions)
+    is_hinged = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
+    if not is_firm if k > facts.n_dims else is_hinged:
+        yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
+
+    # an axis that is nearly zero but for a few landmarks, which few shapes share
+    n_carriers, squares = axes.shape[1] + 1, axes * axes
+    if m >= 4 * n_carriers and n_carriers * squares.max() > tuning.handful:
+        shares = np.partition(squares, -n_carriers, axis=0)[-n_carriers:].sum(axis=0)
+        axis = int(np.argmax(shares))
+        if shares[axis] > tuning.handful:
+            carriers = np.argsort(-squares[:, axis], kind="stable")[:n_carriers]
+            labels = tuple(str(landmarks[j]) for j in carriers)
+            yield Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
+
+    # rounding of nearly dependent features that is not small against the gap
+    if has_next_value and not facts.free_directions.any():
+        gap, worst = float(facts.spectrum[k] - facts.spectrum[k - 1]), float(facts.condition.max())
+        rounding = float(np.finfo(np.float64).eps * np.sqrt(worst))
+        if rounding > tuning.blurred * gap and facts.gap > tuning.narrow_gap:
+            culprit = names[int(np.argmax(facts.condition))]
+            values = {"condition": worst, "gap": gap}
+            yield Finding(Problem.ROUNDING, shapes=(culprit,), values=values)
+
+    # iterations that did not end
+    if not facts.converged:
+        values = {"products": facts.n_products, "residual": float(facts.residuals.max())}
+        yield Finding(Problem.NOT_CONVERGED, values=values)
+
+    # proportions of shapes that differ very much, or that leave them open
+    if facts.proportions == "rigid" and facts.similarity_residual > tuning.large_deformation:
+        residual = {"residual": facts.similarity_residual}
+        yield Finding(Problem.LARGE_DEFORMATION, values=residual)
+    if not facts.proportions_determined:
+        yield Finding(Problem.PROPORTIONS_UNDETERMINED)
+    elif not facts.proportions_converged and (k <= facts.n_dims or is_firm):
+        # not of a hinge that is reported already
+        yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})
 
 
 def check_descent_solution(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
@@ -294,7 +359,9 @@ def check_descent(
     votes: Index, converged: bool, iterations: int, gradient: float, names: Sequence[str]
 ) -> tuple[Finding, ...]:
     """Check the end of a descent."""
-    findings = [*_check_sides(votes, names)]
+    findings = []
+    if (votes < 0).any():
+        findings.append(Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes < 0))))
     if not converged:
         values = {"iterations": iterations, "gradient": gradient}
         findings.append(Finding(Problem.DESCENT_NOT_CONVERGED, values=values))
@@ -348,107 +415,3 @@ def check_hinge(
     smaller = np.sort(np.concatenate(groups[1:]))
     parts = {"parts": float(len(groups))}
     return (Finding(Problem.HINGE, shapes=tuple(names[i] for i in smaller), values=parts),)
-
-
-def _check_sides(votes: Index, names: Sequence[str]) -> Iterator[Finding]:
-    if (votes < 0).any():
-        yield Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes < 0)))
-
-
-def _check_determinacy(facts: SpectralDiagnostics, names: Sequence[str]) -> Iterator[Finding]:
-    free = facts.free_directions > 0
-    if free.any():
-        yield Finding(Problem.UNDETERMINED_WARP, shapes=tuple(compress(names, free)))
-
-
-def _check_centering(facts: SpectralDiagnostics, m: int, tuning: Tuning) -> Iterator[Finding]:
-    """Report a reference off the origin: warps that charge translations, or a weak constraint."""
-    if not facts.offset > tuning.off_centre * facts.extent:
-        return
-    n, values = len(facts.votes), {"offset": facts.offset}
-    if facts.translation_cost > tuning.charged * n * np.sqrt(m):
-        yield Finding(Problem.CHARGED_TRANSLATIONS, values=values)
-    elif facts.converged and facts.offset > tuning.not_centred * facts.extent:
-        yield Finding(Problem.WEAK_CENTERING, values=values | {"enough": n / m})
-
-
-def _check_gap(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
-    k = facts.n_axes
-    if len(facts.spectrum) <= k:
-        return
-    last, following = float(facts.spectrum[k - 1]), float(facts.spectrum[k])
-    rounding = 1e3 * np.finfo(np.float64).eps * len(facts.votes)
-    if not (facts.gap > tuning.narrow_gap and following - last > rounding):
-        yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": following})
-
-
-def _check_free_directions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
-    """Report more free axes than dimensions: rigidity held parts that could move."""
-    if facts.n_axes > facts.n_dims and _is_firm(facts, tuning):
-        values = {"directions": facts.n_axes, "dim": facts.n_dims}
-        residual = {"residual": facts.similarity_residual}
-        yield Finding(Problem.FREE_DIRECTIONS, values=values | residual)
-
-
-def _check_cohesion(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
-    """Report parts that are linked as by a hinge."""
-    if facts.n_axes > facts.n_dims:
-        loose = not _is_firm(facts, tuning)
-    else:
-        loose = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
-    if loose:
-        yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
-
-
-def _is_firm(facts: SpectralDiagnostics, tuning: Tuning) -> bool:
-    """Return whether similarities of the shapes agree well enough to hold the parts together."""
-    agreed = facts.similarity_residual < tuning.settled_residual
-    return agreed and facts.looseness < tuning.loose and facts.proportions_determined
-
-
-def _check_carriers(axes: Array, landmarks: Sequence[str], tuning: Tuning) -> Iterator[Finding]:
-    """Report an axis that is nearly zero but for a few landmarks, which few shapes share."""
-    few = axes.shape[1] + 1
-    squares = axes * axes
-    if len(axes) < 4 * few or few * squares.max() <= tuning.handful:
-        return
-    shares = np.partition(squares, -few, axis=0)[-few:].sum(axis=0)
-    if (shares > tuning.handful).any():
-        axis = int(np.argmax(shares))
-        carriers = np.argsort(-squares[:, axis], kind="stable")[:few]
-        labels = tuple(str(landmarks[j]) for j in carriers)
-        yield Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
-
-
-def _check_rounding(
-    facts: SpectralDiagnostics, names: Sequence[str], tuning: Tuning
-) -> Iterator[Finding]:
-    """Report rounding of nearly dependent features that is not small against the gap."""
-    k = facts.n_axes
-    if len(facts.spectrum) <= k or facts.free_directions.any():
-        return
-    gap, worst = float(facts.spectrum[k] - facts.spectrum[k - 1]), float(facts.condition.max())
-    rounding = float(np.finfo(np.float64).eps * np.sqrt(worst))
-    if rounding > tuning.blurred * gap and facts.gap > tuning.narrow_gap:
-        culprit = names[int(np.argmax(facts.condition))]
-        values = {"condition": worst, "gap": gap}
-        yield Finding(Problem.ROUNDING, shapes=(culprit,), values=values)
-
-
-def _check_convergence(facts: SpectralDiagnostics) -> Iterator[Finding]:
-    if not facts.converged:
-        values = {"products": facts.n_products, "residual": float(facts.residuals.max())}
-        yield Finding(Problem.NOT_CONVERGED, values=values)
-
-
-def _check_proportions(facts: SpectralDiagnostics, tuning: Tuning) -> Iterator[Finding]:
-    if facts.proportions == "rigid" and facts.similarity_residual > tuning.large_deformation:
-        values = {"residual": facts.similarity_residual}
-        yield Finding(Problem.LARGE_DEFORMATION, values=values)
-    if not facts.proportions_determined:
-        yield Finding(Problem.PROPORTIONS_UNDETERMINED)
-    elif not facts.proportions_converged and (
-        # not of a hinge that is reported already
-        facts.n_axes <= facts.n_dims or _is_firm(facts, tuning)
-    ):
-        yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})

@@ -90,7 +90,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
             f"file to file, {name_option('match', 'position')} goes by their order."
         )
     core = drop_lone_landmarks(shapes)
-    require_linkage(core)
+    require_linkage(core.visible, core.names, core.n_dims)
     geometry = measure_geometry(core.points, core.visible)
     refuse_degenerate_shapes(geometry, core.names)
     # equally large: or one in micrometres would be the mean of those in metres
@@ -100,7 +100,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     reference = fit.reference / rms_radius(fit.reference)
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
-    sizes = _divide_by_median(geometry.size / scales)
+    sizes = geometry.size / scales / np.median(geometry.size / scales)
     moments = compute_moments(reference, geometry.centred, geometry.visible)
     side = find_sides(moments, np.eye(core.n_dims))
     exchanged = _find_exchanges(core, reference, aligned, tuning)
@@ -108,9 +108,9 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     return Screening(
         sizes=sizes,
         errors=errors,
-        mirrored=_select_names(core, side.votes * side.majority < 0),
-        outliers=_select_names(core, _find_outliers(errors, core.n_dims, tuning)),
-        other_size=_select_names(core, _has_other_size(sizes, tuning)),
+        mirrored=tuple(compress(core.names, side.votes * side.majority < 0)),
+        outliers=tuple(compress(core.names, _find_outliers(errors, core.n_dims, tuning))),
+        other_size=_find_other_sizes(core, sizes, tuning),
         exchanged=tuple(exchanged),
         misplaced=tuple(
             misplacement
@@ -146,7 +146,7 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     side = find_sides(
         compute_moments(axes, geometry.centred, geometry.visible), np.eye(shapes.n_dims)
     )
-    names = _select_names(shapes, side.votes * side.majority < 0)
+    names = tuple(compress(shapes.names, side.votes * side.majority < 0))
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
@@ -229,56 +229,40 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, off: float
     """
     if not residual > 0.0:
         return 0.0
-    q = _count_affine_directions(dim)
+    q = dim * (dim + 1) // 2 - 1
     return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
-
-
-def _count_affine_directions(dim: int) -> int:
-    """Count the ways to stretch and shear a shape: symmetric matrices, but for size."""
-    return dim * (dim + 1) // 2 - 1
 
 
 def _run_cheap_checks(
     alignment: Alignment, geometry: Geometry, tuning: Tuning
 ) -> Iterator[Finding]:
-    """Report other sizes, thin shapes, lost digits and copies, which take hardly any time to find.
-
-    Sizes are those of the similarities onto the reference: a shape with few visible landmarks is
-    not small.
-    """
+    """Report other sizes, thin shapes, lost digits and copies, which are cheap to find."""
     shapes = alignment.shapes
-    odd = _select_names(
-        shapes, _has_outlying_size(_divide_by_median(1.0 / alignment.similarities.scale), tuning)
-    )
-    if odd:
-        yield Finding(
-            Problem.OTHER_SIZE, odd, values={"times": tuning.other_size, "of": len(shapes)}
-        )
+
+    # by the similarities onto the reference: a shape with few visible landmarks is not small
+    sizes = 1.0 / alignment.similarities.scale
+    names = tuple(compress(shapes.names, _has_outlying_size(sizes / np.median(sizes), tuning)))
+    if names:
+        factors = {"times": tuning.other_size, "of": len(shapes)}
+        yield Finding(Problem.OTHER_SIZE, names, values=factors)
+
+    # shapes no thicker than rounding errors, which a warp would follow
     if not isinstance(alignment.registration, MotionRegistration):
-        yield from _find_thin_shapes(alignment, geometry, tuning)
+        problems = {finding.problem for finding in alignment.findings}
+        is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
+        if planar := check_planarity(shapes, tuning):
+            yield planar
+        elif is_thin.any() and Problem.UNDETERMINED_WARP not in problems:
+            names = tuple(compress(shapes.names, is_thin))
+            yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
+
     distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
-    lost = _select_names(shapes, distances > tuning.lost_digits)
-    if lost:
-        yield Finding(Problem.FAR_FROM_ORIGIN, lost, values={"ratio": float(distances.max())})
+    names = tuple(compress(shapes.names, distances > tuning.lost_digits))
+    if names:
+        yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(distances.max())})
+
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
-
-
-def _find_thin_shapes(
-    alignment: Alignment, geometry: Geometry, tuning: Tuning
-) -> Iterator[Finding]:
-    """Report shapes no thicker than rounding errors, which a warp would follow."""
-    planar = check_planarity(alignment.shapes, tuning)
-    if planar is not None:
-        yield planar
-        return
-    is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
-    is_reported = any(
-        finding.problem is Problem.UNDETERMINED_WARP for finding in alignment.findings
-    )
-    if is_thin.any() and not is_reported:
-        names = _select_names(alignment.shapes, is_thin)
-        yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
 
 
 def _has_outlying_landmark(alignment: Alignment, tuning: Tuning) -> bool:
@@ -318,7 +302,7 @@ def _report_screening(
     explained = {
         *(name for name, *_ in (*screening.exchanged, *screening.misplaced)),
         *screening.mirrored,
-        *_select_names(alignment.shapes, is_faint),  # no effect on the fit
+        *compress(alignment.shapes.names, is_faint),  # no effect on the fit
     }
     usual = float(np.median(screening.errors))
     for name in screening.outliers[: tuning.max_strays]:
@@ -340,11 +324,13 @@ def find_other_sizes(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...
     ('shape_3',)
     """
     size = measure_geometry(shapes.points, shapes.visible).size
-    return _select_names(shapes, _has_other_size(_divide_by_median(size), tuning))
+    return _find_other_sizes(shapes, size / np.median(size), tuning)
 
 
-def _select_names(shapes: Shapes, chosen: Mask) -> tuple[str, ...]:
-    return tuple(compress(shapes.names, chosen))
+def _find_other_sizes(shapes: Shapes, sizes: Array, tuning: Tuning) -> tuple[str, ...]:
+    """Return the names of shapes whose size (n,), against the median, is very different."""
+    is_other = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
+    return tuple(compress(shapes.names, is_other))
 
 
 def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
@@ -359,7 +345,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
     far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
-    n, k, q = len(errors), int(far.sum()), _count_affine_directions(dim)
+    n, k, q = len(errors), int(far.sum()), dim * (dim + 1) // 2 - 1
     if not 0 < k < n - 1:
         return np.asarray(far)
     squares = errors**2
@@ -371,7 +357,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Return which shapes have another size, with none in between, as growth would have it."""
-    odd = _has_other_size(sizes, tuning)
+    odd = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
         return odd
@@ -381,14 +367,6 @@ def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     if small.any() and sizes[small].max() * tuning.none_between > usual.min():
         odd = odd & ~small
     return odd
-
-
-def _has_other_size(sizes: Array, tuning: Tuning) -> Mask:
-    return np.asarray((sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
-
-
-def _divide_by_median(sizes: Array) -> Array:
-    return np.asarray(sizes / np.median(sizes))
 
 
 def _find_exchanges(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, join_stacks
-from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage_by_pattern
+from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
@@ -68,7 +68,7 @@ class ClusterSet:
         """Raise a ShapeError if these shapes cannot be aligned."""
         if len(self.names) < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {len(self.names)}.")
-        require_linkage_by_pattern(self.visible[:, self.common], self.names, self.n_dims)
+        require_linkage(self.visible[:, self.common], self.names, self.n_dims)
 
     def drop_lone_landmarks(self, landmarks_per_block: int) -> ClusterSet:
         """Restrict the shapes to the landmarks that two of them have, in blocks of these."""

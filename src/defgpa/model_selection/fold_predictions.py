@@ -20,7 +20,7 @@ from defgpa.diagnostics.checks import (
     compute_cohesion,
     group_by_overlap,
     refuse_degenerate_shapes,
-    require_linkage_by_pattern,
+    require_linkage,
 )
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
@@ -309,7 +309,7 @@ class _Reduction:
         local = self.problem.local
         if singular.any():
             refuse_degenerate_shapes(self.restrict(remaining).geometry, local.names)
-        require_linkage_by_pattern(local.visible[:, remaining], local.names, local.n_dims)
+        require_linkage(local.visible[:, remaining], local.names, local.n_dims)
         if not singular.any():
             return
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
@@ -334,7 +334,7 @@ class _Reduction:
         weights = None if geometry.weights is None else geometry.weights[:, remaining]
         restricted = measure_geometry(points, geometry.visible[:, remaining], weights)
         labels = [local.landmarks[int(j)] for j in remaining]
-        return LocalShapes(restricted.project_to_planes(), local.names, labels)
+        return LocalShapes.from_geometry(restricted.project_to_planes(), local.names, labels)
 
 
 def predict_deformable(

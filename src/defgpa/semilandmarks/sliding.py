@@ -302,7 +302,7 @@ def _place_sliders(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> 
 def _fit_rigid_reference(shapes: Shapes) -> Array:
     """Fit the mean (m, d) of the shapes by similarities; NaN for a landmark of one shape."""
     core = drop_lone_landmarks(shapes)
-    require_linkage(core)
+    require_linkage(core.visible, core.names, core.n_dims)
     sizes = measure_geometry(core.points, core.visible).size
     if not sizes.all():
         name = core.names[int(sizes.argmin())]

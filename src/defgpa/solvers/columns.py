@@ -71,7 +71,8 @@ def store_column_factor(batch: Batch) -> StoredFactor:
     columns = _make_columns(batch)
     gram = _sum_grams(lambda part: columns[:, part], _landmark_blocks(batch))
     ridge, combine = fit_ridge(batch, gram, lambda part: columns[:, part])
-    rows = np.ascontiguousarray(batch.scale_again(columns).mT)
+    weighted = columns if batch.weights is None else batch.weigh(columns)
+    rows = np.ascontiguousarray(weighted.mT)
     return StoredFactor(batch, ridge, _combine_rows(rows, combine, _landmark_blocks(batch)))
 
 

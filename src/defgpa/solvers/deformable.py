@@ -107,21 +107,17 @@ class LocalShapes:
     geometry: Geometry
     names: Sequence[str]
     landmarks: Sequence[str]
+    visible: Mask  # (n, m)
+    n_dims: int  # d
+    rank: int  # d, or less where all shapes are flat
 
-    @property
-    def visible(self) -> Mask:
-        """(n, m)."""
-        return self.geometry.visible
-
-    @property
-    def n_dims(self) -> int:
-        """The dimension of space, d."""
-        return int(self.geometry.points.shape[-1])
-
-    @property
-    def rank(self) -> int:
-        """The dimension d, or less where all shapes are flat."""
-        return self.geometry.rank
+    @classmethod
+    def from_geometry(
+        cls, geometry: Geometry, names: Sequence[str], landmarks: Sequence[str]
+    ) -> LocalShapes:
+        """Make the shapes of a geometry."""
+        n_dims = geometry.points.shape[-1]
+        return cls(geometry, names, landmarks, geometry.visible, n_dims, geometry.rank)
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""

@@ -109,24 +109,22 @@ class Batch:
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
         """Return Γ^½ times the columns of these landmarks, (b, p, r), for the regression."""
-        return self._scale_rows(self.bases.columns(self.points[:, landmarks]), landmarks)
+        return self.weigh(self.bases.columns(self.points[:, landmarks]), landmarks)
 
     def weigh_columns(self, landmarks: slice = slice(None)) -> Array:
         """Return Γ times the columns of these landmarks, (b, p, r), of which U is made."""
-        return self.scale_again(self.columns(landmarks), landmarks)
+        columns = self.columns(landmarks)  # without weights Γ = Γ^½
+        return columns if self.weights is None else self.weigh(columns, landmarks)
 
     def features(self) -> Array:
         """Return Γ^½ F, (b, m, l), of all landmarks."""
-        return self._scale_rows(self.bases.features(self.points), slice(None))
+        return self.weigh(self.bases.features(self.points))
 
-    def scale_again(self, rows: Array, landmarks: slice = slice(None)) -> Array:
-        """Multiply rows (b, p, r) that carry Γ^½ by Γ^½ once more, in place."""
-        if self.weights is not None:
-            rows *= np.sqrt(self.weights[:, landmarks, None])
-        return rows
+    def weigh(self, rows: Array, landmarks: slice = slice(None)) -> Array:
+        """Multiply rows (b, p, r) by Γ^½, in place: here weights enter, and missing landmarks drop.
 
-    def _scale_rows(self, rows: Array, landmarks: slice) -> Array:
-        """Multiply rows by Γ^½, in place: a missing landmark neither pulls nor is pulled."""
+        Γ is zero where a landmark is missing, so that it neither pulls nor is pulled.
+        """
         if self.weights is not None:
             rows *= np.sqrt(self.weights[:, landmarks, None])
         elif not self.visible[:, landmarks].all():
@@ -186,29 +184,30 @@ def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT)
     """Put all shapes into batches, in order, each shape with its basis."""
     if not isinstance(model, WarpFamily):
         return _make_batches_one_by_one(geometry, model, tuning)
-    numbers = np.arange(len(geometry.points))
+    n, m, _ = geometry.points.shape
 
-    def make(part: slice) -> Batch:
-        some = geometry[part]
-        bases = model.bases(some)
+    def make(numbers: slice) -> Batch:
+        some = geometry[numbers]
         return Batch(
-            numbers[part], some.points, some.visible, some.weights, bases, some.rounding, tuning
+            np.arange(n)[numbers],
+            some.points,
+            some.visible,
+            some.weights,
+            model.bases(some),
+            some.rounding,
+            tuning,
         )
 
-    parts = split_range(len(numbers), _choose_batch_size(geometry, model, tuning))
-    return [make(slice(None))] if len(parts) == 1 else map_blocks(make, parts)
+    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:  # one batch, whatever the model
+        return [make(slice(None))]
+    n_features = model.bases(geometry[:1]).penalty().shape[-1]
+    slices = split_range(n, _choose_batch_size(n, m, n_features, tuning))
+    return [make(slice(None))] if len(slices) == 1 else map_blocks(make, slices)
 
 
-def _choose_batch_size(geometry: Geometry, model: WarpFamily[Any], tuning: Tuning) -> int:
-    """Return how many shapes a batch has; all of them where their features are surely few."""
-    n, m, _ = geometry.points.shape
-    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:
-        return n
-    return _fit_batch_size(n, m, model.bases(geometry[:1]).penalty().shape[-1], tuning)
-
-
-def _fit_batch_size(n: int, m: int, features: int, tuning: Tuning) -> int:
-    size = 8 * n * m * features
+def _choose_batch_size(n: int, m: int, n_features: int, tuning: Tuning) -> int:
+    """Return how many shapes a batch has; all of them where their features are few."""
+    size = 8 * n * m * n_features
     if size <= tuning.few_bytes:
         return n
     # two or four threads then have equally much to do
@@ -228,7 +227,7 @@ def _make_batches_one_by_one(geometry: Geometry, model: WarpModel, tuning: Tunin
     for equal in np.split(np.arange(len(sizes)), starts[1:]):
         size = sizes[equal[0]]
         for chunk in split_range(
-            len(equal), _fit_batch_size(len(equal), points.shape[1], size, tuning)
+            len(equal), _choose_batch_size(len(equal), points.shape[1], size, tuning)
         ):
             numbers = equal[chunk]
             batch = Batch(
@@ -480,4 +479,5 @@ def store_factor(batch: Batch) -> StoredFactor:
         rows = append_penalty_rows(features[poor], penalty[poor])
         accurate = ridge_from_features(rows, batch.total_weights[poor], batch.rounding[poor])
         ridge = ridge.replace(poor, accurate)
-    return StoredFactor(batch, ridge, ridge.inverse.mT @ batch.scale_again(features).mT)
+    weighted = features if batch.weights is None else batch.weigh(features)  # Γ F of Γ^½ F
+    return StoredFactor(batch, ridge, ridge.inverse.mT @ weighted.mT)

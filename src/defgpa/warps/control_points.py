@@ -103,22 +103,20 @@ class Grid(Stack):
 
     def fill_squared_distances(self, points: Array, out: Array) -> None:
         """Write ‖x − c‖² of points (…, d, p) to ``out`` (…, k, p), the points side by side."""
-        first, *middle, total = self._compute_axis_squares(self.axes.mT @ points)
+        # all axes at once up to the longest: few calls, each of which other threads may wait for
+        indices = np.arange(max(self.counts))
+        ticks = self.first[..., None] + indices * self.step[..., None]
+        difference = (self.axes.mT @ points)[..., None, :] - ticks[..., None]
+        np.square(difference, out=difference)
+        first, *middle, total = [
+            difference[..., axis, :count, :] for axis, count in enumerate(self.counts)
+        ]
         for squares in reversed(middle):
             total = (squares[..., :, None, :] + total[..., None, :, :]).reshape(
                 *squares.shape[:-2], -1, squares.shape[-1]
             )
         split = out.reshape(*out.shape[:-2], self.counts[0], -1, out.shape[-1])
         np.add(first[..., :, None, :], total[..., None, :, :], out=split)
-
-    def _compute_axis_squares(self, coordinates: Array) -> list[Array]:
-        """Return (u − a_i)², (…, K, p) for each axis, of coordinates (…, d, p) along the axes."""
-        # all axes at once up to the longest: few calls, each of which other threads may wait for
-        indices = np.arange(max(self.counts))
-        ticks = self.first[..., None] + indices * self.step[..., None]
-        difference = coordinates[..., None, :] - ticks[..., None]
-        np.square(difference, out=difference)
-        return [difference[..., axis, :count, :] for axis, count in enumerate(self.counts)]
 
 
 def make_principal_grid(geometry: Geometry, counts: tuple[int, ...]) -> Grid:

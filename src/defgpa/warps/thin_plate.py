@@ -71,9 +71,12 @@ class ThinPlateBasis(FactoredBasis):
         """(…, k + d + 1, k): N L⁻ᵀ on the kernel columns, identity on the affine ones."""
         if self.ridge is None:
             return None
-        if self.grid is None:
+        if self.grid is None or self.controls.shape[-2] > MANY_CONTROLS:
             return compute_spline_mixing(self.controls, self.ridge)
-        return compute_grid_mixing(self.grid, self.ridge)
+        kernel = _compute_grid_kernel(self.grid, self.ridge)
+        return compute_mixing(
+            kernel, _make_grid_complement(self.grid.counts), _compute_inverse_root
+        )
 
     @property
     def control_points(self) -> Array:
@@ -240,7 +243,14 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
 
     def bases(self, geometry: Geometry) -> ThinPlateBasis:
         """Make the bases of n shapes, stacked."""
-        self._check()
+        if self.smoothing is not None and self.theta is not None:
+            raise ValueError(
+                "ThinPlateSpline takes 'smoothing' (relative) or 'theta' (the paper's), not both. "
+                f"Got smoothing={self.smoothing!r} and theta={self.theta!r}."
+            )
+        for name in ("smoothing", "theta", "ridge"):
+            if getattr(self, name) is not None:
+                require_not_negative(getattr(self, name), name, "ThinPlateSpline")
         dim, grid = geometry.points.shape[-1], None
         if self.control_points is None:
             counts = check_points_per_axis(self.points_per_axis, dim, "ThinPlateSpline")
@@ -250,31 +260,15 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
             points = make_control_points(self.control_points, geometry, "ThinPlateSpline")
             _check_spread(points)
             controls = normalize_points(points, geometry.centre, geometry.size)
-        return ThinPlateBasis(
-            controls,
-            geometry.centre,
-            geometry.size,
-            self.ridge,
-            stiffness=8.0 * np.pi * self._compute_relative_smoothing(geometry) * geometry.mass,
-            grid=grid,
-        )
-
-    def _compute_relative_smoothing(self, geometry: Geometry) -> Array:
-        """Compute τ of each shape: as given, or θ / L^(4−d)."""
-        if self.theta is not None:
-            return self.theta / geometry.size ** (4 - geometry.points.shape[-1])
-        tau = DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing
-        return np.full(len(geometry.points), float(tau))
-
-    def _check(self) -> None:
-        if self.smoothing is not None and self.theta is not None:
-            raise ValueError(
-                "ThinPlateSpline takes 'smoothing' (relative) or 'theta' (the paper's), not both. "
-                f"Got smoothing={self.smoothing!r} and theta={self.theta!r}."
+        # the penalty of bending: 8π τ p, with τ = θ / L^(4−d) for the paper's θ
+        if self.theta is None:
+            tau = np.full(
+                len(controls), DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing
             )
-        for name in ("smoothing", "theta", "ridge"):
-            if getattr(self, name) is not None:
-                require_not_negative(getattr(self, name), name, "ThinPlateSpline")
+        else:
+            tau = self.theta / geometry.size ** (4 - dim)
+        stiffness = 8.0 * np.pi * tau * geometry.mass
+        return ThinPlateBasis(controls, geometry.centre, geometry.size, self.ridge, stiffness, grid)
 
 
 def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
@@ -360,27 +354,12 @@ def compute_spline_mixing(controls: Array, ridge: float = 0.0) -> Array:
     ``controls`` (…, k, d) are the control points of each shape.
     """
     k, d = controls.shape[-2:]
-    kernel = _compute_positive_kernel(compute_squared_distances(controls, controls), d)
+    kernel = compute_thin_plate_kernel(compute_squared_distances(controls, controls), d)
+    kernel *= BENDING_SIGN[d]
     kernel[..., np.arange(k), np.arange(k)] = ridge
     return compute_mixing(
         kernel, find_complement(make_affine_columns(controls)), _compute_inverse_root
     )
-
-
-def compute_grid_mixing(grid: Grid, ridge: float = 0.0) -> Array:
-    """Compute the mixing of control points on grids, which share most of the work."""
-    if np.prod(grid.counts) > MANY_CONTROLS:
-        return compute_spline_mixing(grid.points, ridge)
-    return compute_mixing(
-        _compute_grid_kernel(grid, ridge), _make_grid_complement(grid.counts), _compute_inverse_root
-    )
-
-
-def _compute_positive_kernel(squared: Array, dim: int) -> Array:
-    """Return ± φ, whose matrix is positive on the weights of a spline."""
-    kernel = compute_thin_plate_kernel(squared, dim)
-    kernel *= BENDING_SIGN[dim]
-    return kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +387,8 @@ class Complement:
     def restrict(self, kernel: Array) -> Array:
         """Return NᵀKN of a symmetric K (…, k, k), (…, k − q, k − q)."""
         q = self.inner.shape[-1]
-        return symmetrise(self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :])
+        restricted = self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :]
+        return 0.5 * (restricted + restricted.mT)
 
 
 def find_complement(functions: Array) -> Complement:
@@ -504,7 +484,8 @@ def make_grid_deflation(counts: tuple[int, ...]) -> Deflation:
 def _compute_grid_kernel(grid: Grid, ridge: float = 0.0) -> Array:
     """Compute ± φ(‖c_i − c_j‖), looked up among the distances from the first point, (…, k, k)."""
     squared = (grid.step**2) @ (make_grid_indices(grid.counts).T ** 2).astype(np.float64)
-    kernel = _compute_positive_kernel(squared, len(grid.counts))
+    kernel = compute_thin_plate_kernel(squared, len(grid.counts))
+    kernel *= BENDING_SIGN[len(grid.counts)]
     kernel[..., 0] = ridge
     return np.asarray(kernel.take(_find_grid_offsets(grid.counts), axis=-1))
 
