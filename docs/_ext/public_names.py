@@ -74,6 +74,33 @@ def on_docstring(app: Sphinx, what: str, name: str, value: Any, _: Any, lines: l
     lines[:] = [re.sub(r"(?<!\*)\*(EUC|AFF)_d", r"\\*\1_d", line) for line in lines]
 
 
+def state_shape_last(
+    app: Sphinx, what: str, name: str, value: Any, _: Any, lines: list[str]
+) -> None:
+    """Write "The mean shape, (m, d)." for the property "(m, d): the mean shape."
+
+    Before numpydoc is parsed, which takes what stands before a colon for the type.
+    """
+    if what not in ("property", "attribute") or not lines or ": " not in lines[0]:
+        return
+    head, text = lines[0].split(": ", 1)
+    if head.startswith("("):
+        lines[0] = f"{text[:1].upper()}{text[1:].rstrip('.')}, {head}."
+    else:
+        lines[0] = f"{head} – {text}"
+
+
+def state_signature(
+    app: Sphinx, what: str, name: str, value: Any, _: Any, signature: str, result: str
+) -> tuple[str, str] | None:
+    """Give a class the parameters of its ``__init__``, although it has a ``__new__``."""
+    if what != "class" or signature != "(*args, **parameters)":
+        return None
+    parameters = inspect.signature(value).parameters.values()
+    plain = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(plain)), result
+
+
 def on_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
     """Make stars of help texts plain, as in a pattern of files, and say what is required."""
     lines[:] = [line.replace("**Required**", "Required.").replace("*", r"\*") for line in lines]
@@ -84,6 +111,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", on_source_read)
     app.connect("autodoc-skip-member", of_others)
     app.connect("autodoc-process-docstring", on_docstring)
+    app.connect("autodoc-process-docstring", state_shape_last, priority=400)
+    app.connect("autodoc-process-signature", state_signature)
     for part in ("description", "options", "arguments", "epilog"):
         app.connect(f"sphinx-click-process-{part}", on_help)
     return {"parallel_read_safe": True}
