@@ -273,6 +273,13 @@ def test_the_farthest_come_first_and_odd_ones_are_named():
     np.testing.assert_array_equal(drawn.fence.get_ydata(), found.fences[found.ranked])
 
 
+def test_the_limit_is_in_the_picture_where_no_specimen_reaches_it():
+    found = outliers(aligned(smooth_family(seed=64, n=12, m=20, bend=0.05)))
+    assert not found.flagged.any()
+    drawn = plot.outliers(found, axes())
+    assert found.fences.max() < drawn.fence.axes.get_ylim()[1]
+
+
 def test_ellipses_are_so_many_standard_deviations_from_the_mean(alignment):
     dim = alignment.shapes.n_dims
     drawn = plot.landmark_ellipses(alignment, axes(dim), deviations=3.0)

@@ -239,7 +239,7 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
         label=f"{rule} of its group" if grouped else rule,
         zorder=1,
     )[0]
-    axes.set_ylim(0, 1.06 * float(ranking.distances.max()))
+    axes.set_ylim(0, 1.06 * float(max(ranking.distances.max(), ranking.fences.max())))
     axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
     named = np.flatnonzero(odd)[:12]
     texts = [style.shorten(ranking.names[order[k]]) for k in named]
