@@ -380,5 +380,12 @@ return pale.slice(0, 5);
 
 def test_nothing_went_wrong_in_the_browser(run):
     entries = [entry["message"] for entry in run.driver.get_log("browser")]
-    expected = ("ERR_CONNECTION", "ERR_EMPTY_RESPONSE", "GPU stall", "WebGL", "favicon")
+    expected = (
+        "ERR_CONNECTION",
+        "ERR_EMPTY_RESPONSE",
+        "GPU stall",
+        "WebGL",
+        "favicon",
+        "was preloaded",
+    )
     assert [text for text in entries if not any(word in text for word in expected)] == []

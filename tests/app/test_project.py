@@ -15,8 +15,11 @@ from app_support import wait_until
 import defgpa
 from defgpa.app.project import Project, Workspace
 from defgpa.app.server import open_first
+from defgpa.app.steps import correct, look
 from defgpa.cli import main
 from defgpa.edits import read_edits
+from defgpa.report import write_methods
+from defgpa.statistics import specimens
 
 TPS = "".join(
     f"LM=5\n{x} 0\n{10 + x} 1\n{9 + x} {7 + 0.3 * x}\n{1 - 0.1 * x} 8\n5 {4 + 0.2 * x}\nID=w{x}\n"
@@ -334,13 +337,68 @@ def test_everything_can_be_taken_away(page):
     assert any(name.startswith("r/") for name in names)
     assert any(name.startswith("slicermorph/") for name in names)
     methods = page.get("/results/methods/methods.txt").text
-    assert "24 specimens (48 landmarks in 3-D, 288 of 1152 missing)" in methods
+    assert "24 specimens with 48 landmarks in 3 dimensions (288 of 1,152 landmarks" in methods
+    assert "Corrections" not in methods
+    assert "Procrustes ANOVA (shape ~ group; Goodall 1991)" in methods
     assert "Rohlf" in methods
     report = page.get("/results/report/report.html", show="1")
     assert "sandbox" in report.headers["content-security-policy"]
     assert report.headers["content-disposition"].startswith("inline")
     kept = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
     assert kept.rmse_reference == page.get("/alignment").json()["rmse_reference"]
+
+
+def test_the_methods_paragraph_is_that_of_the_library_and_counts_the_corrections(page):
+    page.open_sample("wings")
+    page.edit(action="move", specimen=3, landmarks=[5], to=[361.1, 252.2], reason="slipped")
+    page.edit(action="accept", specimen=3, landmarks=[5], finding="misplaced-landmark")
+    shown = page.get("/scripts").json()["methods"]
+    edits = page.project.log.edits
+    shapes = defgpa.apply_edits(defgpa.datasets.load_wings(), edits)
+    alignment = defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_
+    assert shown == write_methods(alignment, edits=edits)
+    assert "listed in edits.json: move (1)." in shown
+
+
+def test_groups_have_hulls_and_ellipses_in_morphospace(page):
+    page.open_sample("wings")
+    scores = np.array(page.get("/morphospace").json()["scores"])
+    query = {"x": 1, "y": 2, "column": "group"}
+    hulls = page.get("/outlines", kind="hull", **query).json()["outlines"]
+    ellipses = page.get("/outlines", kind="ellipse", **query).json()["outlines"]
+    assert sorted(hulls) == sorted(ellipses) == ["apis", "bombus"]
+    members = scores[:12, 1:3]  # apis comes first
+    corners = np.array(hulls["apis"])
+    assert all((corner == members).all(axis=1).any() for corner in corners)
+    np.testing.assert_array_equal(corners.min(axis=0), members.min(axis=0))
+    # every point of the ellipse is √5.991 standard deviations from the mean of the group
+    away = np.array(ellipses["apis"]) - members.mean(axis=0)
+    inverse = np.linalg.inv(np.cov(members, rowvar=False))
+    np.testing.assert_allclose(np.einsum("ki,ij,kj->k", away, inverse, away), 5.991, rtol=1e-9)
+    assert page.get("/outlines", kind="star", **query).status_code == 400
+    assert page.get("/outlines", kind="hull", **{**query, "x": 99}).status_code == 400
+
+
+def test_specimens_can_be_sorted_by_every_column_of_specimens_csv(page):
+    page.open_sample("wings")
+    page.edit(action="exclude specimen", specimen=1)
+    columns = page.get("/specimens").json()["columns"]
+    shapes = defgpa.datasets.load_wings().take([0, *range(2, 24)])
+    table = specimens(defgpa.EuclideanGPA(scaling=True).fit(shapes).alignment_)
+    assert list(columns) == list(table)
+    sizes = columns["procrustes_distance"]
+    assert sizes[1] is None
+    assert [sizes[0], *sizes[2:]] == table["procrustes_distance"]
+
+
+def test_the_answers_need_no_network(page):
+    page.open_sample("wings")
+    project = page.project
+    state = look.describe_project(project, {})
+    edit = {"action": "set missing", "specimen": 2, "landmarks": [4], "reason": "torn"}
+    answer = correct.add_edits(project, {"revision": state["revision"], "edits": [edit]})
+    assert np.isnan(answer["specimens"][0]["points"][4]).all()
+    assert correct.undo(project, {"revision": answer["revision"]})["log"]["edits"] == []
 
 
 def test_files_of_the_command_line_stay_where_they_are(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -13,11 +13,11 @@ from scipy.spatial import ConvexHull, QhullError
 from defgpa.alignment import Alignment
 from defgpa.app.methods import Method
 from defgpa.app.notes import collect_notes
-from defgpa.app.study import Study
+from defgpa.app.study import Cell, Study
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh
-from defgpa.meshes import warp_mesh
+from defgpa.meshes import Mesh, warp_mesh
 from defgpa.statistics import (
     ProcrustesAnova,
     ShapePCA,
@@ -35,7 +35,18 @@ MAX_COMPONENTS = 10
 GRID_CELLS, GRID_POINTS = 16, 60  # along the longer side; points of each line
 _MAX_VERTICES = 60_000
 
+ELLIPSE = np.sqrt(5.991)  # standard deviations that hold 95 % of a normal distribution in the plane
+ELLIPSE_POINTS = 72
+
 Progress = Callable[[int, int], None]
+
+
+class Drawing(TypedDict):
+    """A shape as the page draws it: landmarks (m, d), the mean, in 2-D the lines of its grid."""
+
+    points: Array
+    mean: Array
+    grid: NotRequired[list[Array]]
 
 
 class Analysis:
@@ -52,8 +63,8 @@ class Analysis:
             return self.method.estimator.fit(self.study.shapes).alignment_
 
     @cached_property
-    def posed(self) -> Alignment:
-        """The same alignment turned to the pose of the superimposed specimens, to be looked at."""
+    def turned_alignment(self) -> Alignment:
+        """The same alignment in the pose of the superimposed specimens, to be looked at."""
         return self.alignment.posed_like(self.study.superimposition.reference)
 
     @cached_property
@@ -69,11 +80,11 @@ class Analysis:
             self.method.estimator.fit(self.study.shapes)
         return notes
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return the figures of the alignment, and its residuals by specimen and landmark."""
         alignment = self.alignment
         with collect_notes():
-            table = specimens(alignment)
+            table = self.tabulate_specimens()
             foldovers = int(alignment.foldovers.sum())
             rmse = alignment.rmse_reference, alignment.rmse_datum
         residuals = alignment.residuals
@@ -86,36 +97,43 @@ class Analysis:
             "specimens": table,
             "by_landmark": np.sqrt(np.nanmean(residuals**2, axis=0)),
             "residuals": residuals,
-            "reference": self.posed.reference,
+            "reference": self.turned_alignment.reference,
             "notes": self.notes,
         }
 
-    def describe_morphospace(self) -> dict[str, Any]:
+    def tabulate_specimens(self) -> dict[str, list[object]]:
+        """Return the columns of ``specimens.csv``."""
+        with collect_notes():
+            return specimens(self.alignment)
+
+    def describe_morphospace(self) -> dict[str, object]:
         """Return scores, shares of variance and the mean shape."""
         pca = self.pca
-        kept = pca.scores_[:, :MAX_COMPONENTS]
         return {
-            "scores": kept,
+            "scores": pca.scores_[:, :MAX_COMPONENTS],
             "ratios": pca.explained_variance_ratio_[:MAX_COMPONENTS],
             "deviations": np.sqrt(pca.explained_variance_[:MAX_COMPONENTS]),
             "mean": pca.mean_,
-            "specimens": self.study.included[0],
+            "specimens": self.study.numbers_in_analysis[0],
         }
 
-    def find_hulls(self, x: int, y: int, column: str) -> dict[str, list[int]]:
-        """Return the specimens on the convex hull of each group in two components."""
-        groups = self._group(column)
-        scores = self.pca.scores_[:, [x, y]]
-        hulls = {}
-        for group, members in groups.items():
-            if len(members) > 2:
-                try:
-                    hulls[group] = [members[k] for k in ConvexHull(scores[members]).vertices]
-                except QhullError:
-                    continue  # all on a line
-        return hulls
+    def outline_groups(self, x: int, y: int, column: str, kind: str) -> dict[str, Array]:
+        """Return the corners (k, 2) of the hull or ellipse of each group in two components.
 
-    def draw_shape(self, scores: Mapping[int, float], magnification: float) -> dict[str, Any]:
+        An ellipse holds 95 % of a normal distribution. Groups of fewer than three specimens, or on
+        a line, have no outline.
+        """
+        if kind not in ("hull", "ellipse"):
+            raise DefgpaError(f"An outline is a hull or an ellipse; got {kind!r}.")
+        find_outline = _find_hull if kind == "hull" else _find_ellipse
+        outlines = {}
+        for group, members in self._group(column).items():
+            outline = find_outline(self.pca.scores_[np.ix_(members, [x, y])])
+            if outline is not None:
+                outlines[group] = outline
+        return outlines
+
+    def draw_shape(self, scores: Mapping[int, float], magnification: float) -> Drawing:
         """Return the shape at scores of some components (from 0), drawn out from the mean.
 
         In 2-D with a deformation grid from the mean shape.
@@ -127,7 +145,7 @@ class Analysis:
             place[0, component] = score * magnification
         return self._draw(self.pca.inverse_transform(place)[0])
 
-    def draw_group(self, column: str, group: str, magnification: float) -> dict[str, Any]:
+    def draw_group(self, column: str, group: str, magnification: float) -> Drawing:
         """Return the mean shape of a group, drawn out from the mean of all."""
         members = self._group(column).get(group)
         if members is None:
@@ -135,12 +153,12 @@ class Analysis:
         mean = self.pca.scores_[members].mean(axis=0, keepdims=True)
         return self._draw(self.pca.inverse_transform(mean * magnification)[0])
 
-    def _draw(self, shape: Array, mean: Array | None = None) -> dict[str, Any]:
+    def _draw(self, shape: Array, mean: Array | None = None) -> Drawing:
         start = self.pca.mean_ if mean is None else mean
-        drawn: dict[str, Any] = {"points": shape, "mean": start}
+        drawing: Drawing = {"points": shape, "mean": start}
         if shape.shape[1] == 2:
-            drawn["grid"] = bend_grid(start, shape)
-        return drawn
+            drawing["grid"] = bend_grid(start, shape)
+        return drawing
 
     def warp_template(self, shape: Array) -> tuple[Array, Index] | None:
         """Return a mesh of a specimen brought to a shape by a spline: vertices and faces."""
@@ -151,7 +169,7 @@ class Analysis:
         return mesh.vertices, mesh.faces
 
     @cached_property
-    def _template(self) -> Any:
+    def _template(self) -> Mesh | None:
         """The mesh of the specimen nearest to the mean, brought to the mean shape."""
         shapes = self.study.shapes
         distances = np.linalg.norm(self.pca.scores_, axis=1)
@@ -168,38 +186,40 @@ class Analysis:
                 return warp_mesh(mesh, spline)
         return None
 
-    def regress_on_size(self, n_permutations: int, seed: int, progress: Progress) -> dict[str, Any]:
+    def regress_on_size(
+        self, n_permutations: int, seed: int, progress: Progress
+    ) -> dict[str, object]:
         """Return the allometry: scores along it, and the shapes at both ends of the sizes."""
         with collect_notes():
-            found = allometry(
+            result = allometry(
                 self.alignment, n_permutations=n_permutations, seed=seed, progress=progress
             )
-        ends = [float(found.sizes.min()), float(found.sizes.max())]
-        mean = found.anova.tangents.mean(axis=0)
+        ends = [float(result.sizes.min()), float(result.sizes.max())]
+        mean = result.anova.tangents.mean(axis=0)
         return {
-            "sizes": found.sizes,
-            "scores": found.scores,
-            "line": found.predicted_scores(ends),
+            "sizes": result.sizes,
+            "scores": result.scores,
+            "line": result.predicted_scores(ends),
             "ends": ends,
-            "shapes": [self._draw(shape, mean) for shape in found.predict(ends)],
-            "table": [row.__dict__ for row in found.anova.table],
-            "specimens": self.study.included[0],
-            "csv": found.to_csv(),
+            "shapes": [self._draw(shape, mean) for shape in result.predict(ends)],
+            "table": [row.__dict__ for row in result.anova.table],
+            "specimens": self.study.numbers_in_analysis[0],
+            "csv": result.to_csv(),
         }
 
-    def rank_outliers(self, column: str = "") -> list[dict[str, Any]]:
+    def rank_outliers(self, column: str = "") -> list[dict[str, object]]:
         """Return the specimens by how odd they are, within groups where a column is named."""
-        groups = self.study.analysed_columns.get(column) if column else None
+        groups = self.study.columns_in_analysis.get(column) if column else None
         with collect_notes():
             return outliers(self.alignment, groups).table()
 
     def test(
         self, formula: str, n_permutations: int, seed: int, pairwise: str, progress: Progress
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the table of a formula, comparisons of its groups, and its effects as shapes."""
         with collect_notes() as notes:
             model = self.fit_model(formula, n_permutations, seed, progress)
-            result: dict[str, Any] = {
+            result: dict[str, object] = {
                 "formula": formula,
                 "table": [row.__dict__ for row in model.table],
                 "csv": model.to_csv(),
@@ -223,60 +243,59 @@ class Analysis:
         """Return the Procrustes analysis of variance of a formula, computed once."""
         key = formula, n_permutations, seed
         if key not in self._models:
-            columns = self.study.analysed_columns
+            columns = self.study.columns_in_analysis
             self._models[key] = procrustes_anova(
                 formula, self.alignment, columns, n_permutations, seed, progress=progress
             )
         return self._models[key]
 
-    def _list_effects(self, model: Any) -> list[dict[str, Any]]:
-        """For each column of a model, the shapes it predicts from one end of it to the other."""
-        known = {"size": centroid_sizes(self.alignment).tolist(), **self.study.analysed_columns}
-        columns = {name: known[name] for name in known if _names_column(model.formula, name)}
+    def _list_effects(self, model: ProcrustesAnova) -> list[dict[str, object]]:
+        """List, for each column of a model, the shapes it predicts from one end to the other."""
+        sizes = centroid_sizes(self.alignment).tolist()
+        columns = {
+            name: values
+            for name, values in {"size": sizes, **self.study.columns_in_analysis}.items()
+            if _names_column(model.formula, name)
+        }
         typical = {name: _find_typical(values) for name, values in columns.items()}
         mean = model.tangents.mean(axis=0)
-        effects = []
+        effects: list[dict[str, object]] = []
         for name, values in columns.items():
-            levels: list[Any] = sorted({value for value in values if value is not None})
+            levels = sorted({value for value in values if value is not None})
             if _are_numbers(values) and f"C({name})" not in model.formula:
                 levels = [levels[0], levels[-1]]
-            others = {other: [value] * len(levels) for other, value in typical.items()}
-            shapes = [self._draw(own, mean) for own in model.predict({**others, name: levels})]
+            data = {column: [value] * len(levels) for column, value in typical.items()}
+            shapes = [self._draw(shape, mean) for shape in model.predict({**data, name: levels})]
             effects.append({"column": name, "levels": levels, "shapes": shapes})
         return effects
 
-    def measure_repeatability(self, column: str) -> dict[str, Any]:
+    def measure_repeatability(self, column: str) -> dict[str, object]:
         """Return how much of the variation is between individuals, not between replicates."""
         with collect_notes():
-            found = repeatability(self.alignment, self._column(column))
+            result = repeatability(self.alignment, self._column(column))
         return {
-            "overall": found.overall,
-            "per_landmark": found.per_landmark,
-            "text": str(found),
-            "csv": found.to_csv(),
+            "overall": result.overall,
+            "per_landmark": result.per_landmark,
+            "text": str(result),
+            "csv": result.to_csv(),
         }
 
     def analyse_symmetry(
-        self,
-        individual: str,
-        side: str,
-        replicate: str,
-        pairs: Sequence[Sequence[int]],
-        n_permutations: int,
-    ) -> dict[str, Any]:
+        self, individual: str, side: str, replicate: str, n_permutations: int
+    ) -> dict[str, object]:
         """Return the analysis of matching or object symmetry, as the columns allow it."""
-        options: dict[str, Any] = {"n_permutations": n_permutations}
-        for name, column in (("individual", individual), ("side", side), ("replicate", replicate)):
-            if column:
-                options[name] = self._column(column)
-        if pairs:
-            options["pairs"] = [tuple(pair) for pair in pairs]
         with collect_notes() as notes:
-            found = symmetry(self.alignment, **options)
-        return {"text": str(found), "notes": notes, "csv": found.indices_to_csv()}
+            result = symmetry(
+                self.alignment,
+                individual=self._column(individual) if individual else None,
+                side=self._column(side) if side else None,
+                replicate=self._column(replicate) if replicate else None,
+                n_permutations=n_permutations,
+            )
+        return {"text": str(result), "notes": notes, "csv": result.indices_to_csv()}
 
-    def _column(self, name: str) -> list[Any]:
-        columns = self.study.analysed_columns
+    def _column(self, name: str) -> list[Cell]:
+        columns = self.study.columns_in_analysis
         if name not in columns:
             raise DefgpaError(f"There is no column {name!r}; there is {', '.join(columns)}.")
         return columns[name]
@@ -286,6 +305,23 @@ class Analysis:
         for i, value in enumerate(self._column(column)):
             groups.setdefault("" if value is None else str(value), []).append(i)
         return groups
+
+
+def _find_hull(points: Array) -> Array | None:
+    try:
+        return points[ConvexHull(points).vertices] if len(points) > 2 else None
+    except QhullError:
+        return None  # all on a line
+
+
+def _find_ellipse(points: Array) -> Array | None:
+    if len(points) < 3:
+        return None
+    variances, axes = np.linalg.eigh(np.cov(points, rowvar=False))
+    angles = np.linspace(0.0, 2.0 * np.pi, ELLIPSE_POINTS, endpoint=False)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    half_axes = ELLIPSE * np.sqrt(np.maximum(variances, 0.0))
+    return np.asarray(points.mean(axis=0) + (circle * half_axes) @ axes.T)
 
 
 def bend_grid(mean: Array, shape: Array) -> list[Array]:
@@ -305,14 +341,14 @@ def bend_grid(mean: Array, shape: Array) -> list[Array]:
     return lines
 
 
-def _are_numbers(values: Sequence[Any]) -> bool:
+def _are_numbers(values: Sequence[Cell]) -> bool:
     return all(isinstance(value, int | float | np.number) for value in values)
 
 
-def _find_typical(values: Sequence[Any]) -> Any:
+def _find_typical(values: Sequence[Cell]) -> Cell:
     """Return the mean of numbers, the most frequent of words."""
     if _are_numbers(values):
-        return float(np.mean(values))
+        return float(np.mean(np.asarray(values, dtype=float)))
     return max(sorted(set(values), key=str), key=list(values).count)
 
 

@@ -8,9 +8,8 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from defgpa.app.plain import make_plain
+from defgpa.app.responses import make_plain
 from defgpa.errors import DefgpaError
 
 
@@ -27,13 +26,14 @@ class Job:
 
     kind: str
     id: str = field(default_factory=lambda: secrets.token_urlsafe(8))
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, object]] = field(default_factory=list)
     status: str = "running"
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def tell(self, event: str, **values: Any) -> None:
+    def tell(self, event: str, **values: object) -> None:
         """Add an event, and stop here if the work was cancelled."""
-        self.events.append({"event": event, **make_plain(values)})
+        plain = {name: make_plain(value) for name, value in values.items()}
+        self.events.append({"event": event, **plain})
         self.check()
 
     def report_progress(self, done: int, total: int) -> None:
@@ -54,9 +54,9 @@ class Job:
         """Ask the work to stop at its next step."""
         self._cancelled.set()
 
-    def run(self, work: Callable[[Job], Any]) -> None:
+    def run(self, work: Callable[[Job], object]) -> None:
         """Do the work; what comes of it is the last event."""
-        last: dict[str, Any]
+        last: dict[str, object]
         try:
             last = {"event": "done", "result": make_plain(work(self))}
         except CancelledWork:
@@ -68,20 +68,20 @@ class Job:
         except Exception as error:  # told to the page instead of lost in a thread
             last = {"event": "failed", "message": f"{type(error).__name__}: {error}"}
         self.events.append(last)
-        self.status = last["event"]
+        self.status = str(last["event"])
 
     async def stream(self) -> AsyncIterator[str]:
         """Yield the events as server-sent events, until the last one."""
-        told, latest = 0, ""
+        n_sent, latest = 0, ""
         while True:
             finished = self.status != "running"
             events = list(self.events)
-            for number in range(max(told - 1, 0), len(events)):
+            for number in range(max(n_sent - 1, 0), len(events)):
                 text = json.dumps(events[number], allow_nan=False)
-                if number >= told or text != latest:  # progress is replaced in its place
+                if number >= n_sent or text != latest:  # progress is replaced in its place
                     yield f"data: {text}\n\n"
                 latest = text
-            told = len(events)
+            n_sent = len(events)
             if finished:
                 return
             await asyncio.sleep(0.05)
@@ -95,7 +95,7 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
 
-    def start(self, kind: str, work: Callable[[Job], Any]) -> Job:
+    def start(self, kind: str, work: Callable[[Job], object]) -> Job:
         """Start work in a thread and return its job."""
         finished = [job.id for job in self._jobs.values() if job.status != "running"]
         for name in finished[: max(0, len(self._jobs) - self.MAX_KEPT)]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from defgpa.errors import DefgpaError
+
+if TYPE_CHECKING:
+    from defgpa.estimators import AlignmentEstimator
 
 KINDS = ("rigid", "affine", "elastic", "deformable")
 
@@ -49,19 +52,19 @@ class Method:
             raise DefgpaError(f"There is no such method of alignment: {asdict(self)!r}.")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Method:
+    def from_dict(cls, values: object) -> Method:
         """Make the method that settings describe; unknown fields are refused."""
         names = {field.name for field in fields(cls)}
         if not isinstance(values, Mapping) or not set(values) <= names:
             raise DefgpaError(f"There is no such method of alignment: {values!r}.")
         return cls(**values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields as settings hold them."""
         return asdict(self)
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> AlignmentEstimator:
         """The estimator, not fitted."""
         from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
         from defgpa.warps import Affine, ThinPlateSpline
@@ -110,7 +113,7 @@ class Method:
         }[self.kind]
 
 
-def describe_estimator(estimator: Any) -> Method | None:
+def describe_estimator(estimator: AlignmentEstimator) -> Method | None:
     """Return the method that an estimator is; None where the page offers no such method."""
     from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
     from defgpa.warps import Affine, ThinPlateSpline
@@ -126,8 +129,8 @@ def describe_estimator(estimator: Any) -> Method | None:
     if not isinstance(points, int):
         return None
     smoothing = getattr(warp, "smoothing", None)  # None stands for the default
-    stated = Method.smoothing if smoothing is None else float(smoothing)
-    method = Method("deformable", points_per_axis=points, smoothing=stated)
+    value = Method.smoothing if smoothing is None else float(smoothing)
+    method = Method("deformable", points_per_axis=points, smoothing=value)
     if isinstance(estimator, ElasticGPA):
         return replace(method, kind="elastic", rigidity=min(float(estimator.rigidity), 1e300))
     return method

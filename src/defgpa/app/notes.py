@@ -6,7 +6,6 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from defgpa.errors import DefgpaWarning
 
@@ -22,7 +21,7 @@ def collect_notes() -> Iterator[list[str]]:
     The filters of Python are those of the whole process: the first thread that comes sets them,
     the last one that leaves puts back what was there.
     """
-    own: list[str] = []
+    notes: list[str] = []
     with _lock:
         if not _notes:
             context = warnings.catch_warnings()
@@ -30,18 +29,18 @@ def collect_notes() -> Iterator[list[str]]:
             _previous.append(context)
             warnings.simplefilter("always")
             warnings.showwarning = _keep_note
-        _notes.setdefault(threading.get_ident(), []).append(own)
+        _notes.setdefault(threading.get_ident(), []).append(notes)
     try:
-        yield own
+        yield notes
     finally:
         with _lock:
             lists = _notes[threading.get_ident()]
-            lists.remove(own) if len(lists) > 1 else _notes.pop(threading.get_ident())
+            lists.remove(notes) if len(lists) > 1 else _notes.pop(threading.get_ident())
             if not _notes:
                 _previous.pop().__exit__(None, None, None)
 
 
-def _keep_note(message: Warning | str, *_: Any, **__: Any) -> None:
+def _keep_note(message: Warning | str, *_: object, **__: object) -> None:
     lists = _notes.get(threading.get_ident())
     if lists and isinstance(message, DefgpaWarning) and str(message) not in lists[-1]:
         lists[-1].append(str(message))

@@ -13,40 +13,30 @@ import re
 import threading
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from defgpa.app.methods import Method
+from defgpa.app.settings import (
+    SETTINGS,
+    Settings,
+    check_setting,
+    make_settings,
+    read_settings,
+    write_settings,
+)
 from defgpa.edits import EditLog, read_log, write_log
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.io.atomic import write_text
 from defgpa.io.packed import unpack_zip
 
 if TYPE_CHECKING:
     from defgpa.app.study import Study
 
-SETTINGS, EDITS, FILES, RESULTS = "settings.json", "edits.json", "files", "results"
-FORMAT = "defgpa project"
-# what the page may say about reading, and the values it may give
-READING: dict[str, tuple[Any, ...]] = {
-    "missing": ("marked", "negative"),
-    "match": ("auto", "label", "position"),
-    "on_mismatch": ("error", "warn"),
-    "incomplete": ("error", "drop"),
-    "dimension": (None, 2, 3),
-    "names": ("auto", "id", "image", "file"),
-}
+EDITS, FILES, RESULTS = "edits.json", "files", "results"
 _MAX_NAME = 120  # bytes of a file's name
-_DEFAULTS: dict[str, Any] = {
-    "title": "",
-    "links": [],  # files and folders outside the project, named when the server was started
-    "reading": {},
-    "method": Method().to_dict(),
-    "test": {"formula": "", "n_permutations": 999, "seed": 0},
-}
 
 
 class ConflictError(DefgpaError):
@@ -60,7 +50,7 @@ class Project:
         self.folder = folder
         self.lock = threading.RLock()
         self._study: Study | None = None
-        self.settings: dict[str, Any] = read_settings(folder)
+        self.settings: Settings = read_settings(folder)
         self.log: EditLog = read_log(folder / EDITS)
         self._stamps = self._read_stamps()
 
@@ -81,7 +71,7 @@ class Project:
             self._refresh()
             edits = [edit.to_dict() for edit in self.log.edits]
             undone = [edit.to_dict() for edit in self.log.undone]
-            state = [edits, undone, self.settings, self._list_stored()]
+            state = [edits, undone, self.settings, self._list_files()]
             text = json.dumps(state, sort_keys=True)
             return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
@@ -93,7 +83,7 @@ class Project:
             if self._study is None:
                 from defgpa.app.study import read_study  # loaded while the page is opened
 
-                files = [self.folder / FILES / name for name in self._list_stored()]
+                files = [self.folder / FILES / name for name in self._list_files()]
                 links = [Path(link) for link in self.settings["links"]]
                 self._study = read_study([*files, *links], self.settings["reading"])
             if self._study.edits != self.log.edits:
@@ -126,13 +116,14 @@ class Project:
             self.log, self._study = log, study
             self._stamps = self._read_stamps()
 
-    def change_settings(self, **values: Any) -> None:
+    def change_settings(self, **values: object) -> None:
         """Change settings and write them."""
-        checked = {key: _check_setting(key, value) for key, value in values.items()}
+        changes = {key: check_setting(key, value) for key, value in values.items()}
         with self.lock:
             self._refresh()
-            settings = {**self.settings, **checked}
-            _write_settings(self.folder, settings)
+            settings = self.settings.copy()
+            settings.update(changes)  # type: ignore[typeddict-item]
+            write_settings(self.folder, settings)
             if settings["reading"] != self.settings["reading"]:
                 self._study = None
             self.settings = settings
@@ -153,7 +144,7 @@ class Project:
     def remove(self, name: str) -> None:
         """Delete one of the files that were put into the project."""
         with self.lock:
-            if name not in self._list_stored():
+            if name not in self._list_files():
                 raise DefgpaError(f"There is no file {name!r} in this project.")
             (self.folder / FILES / name).unlink()
             self._study = None
@@ -179,12 +170,12 @@ class Project:
                 path.replace(folder / stored[-1])
         return stored
 
-    def _list_stored(self) -> list[str]:
+    def _list_files(self) -> list[str]:
         with os.scandir(self.folder / FILES) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         return sorted(name for name in names if not name.startswith("."))
 
-    def _read_stamps(self) -> tuple[Any, ...]:
+    def _read_stamps(self) -> tuple[tuple[int, int, int], ...]:
         stats = [(self.folder / name).stat() for name in (SETTINGS, EDITS)]
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
@@ -200,6 +191,14 @@ class Project:
         self._stamps = stamps
 
 
+class Summary(TypedDict):
+    """A project as the list of projects shows it."""
+
+    id: str
+    title: str
+    changed: float
+
+
 class Workspace:
     """The folder of a user's projects."""
 
@@ -209,7 +208,7 @@ class Workspace:
         self._open: dict[str, Project] = {}
         self._lock = threading.Lock()
 
-    def list(self) -> list[dict[str, Any]]:
+    def list(self) -> list[Summary]:
         """Return the projects, the one that was changed last first."""
         rows = []
         for folder in self._list_folders().values():
@@ -219,7 +218,7 @@ class Workspace:
             except (DefgpaError, OSError):
                 continue  # not a project, or one that is being made
             title = settings["title"] or folder.name
-            rows.append({"id": folder.name, "title": title, "changed": changed})
+            rows.append(Summary(id=folder.name, title=title, changed=changed))
         return sorted(rows, key=lambda row: -row["changed"])
 
     def get(self, name: str) -> Project:
@@ -245,9 +244,8 @@ class Workspace:
             for name in (FILES, RESULTS):
                 (folder / name).mkdir()
             write_log(folder / EDITS, EditLog())
-            _write_settings(
-                folder, {"title": title[:200], "links": [str(link.absolute()) for link in links]}
-            )
+            paths = [str(link.absolute()) for link in links]
+            write_settings(folder, make_settings(title[:200], paths))
             self._open[folder.name] = Project(folder)
             return self._open[folder.name]
 
@@ -268,48 +266,6 @@ def is_project(path: Path) -> bool:
     return (path / SETTINGS).is_file() and (path / EDITS).is_file()
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Read the settings of a project, with the default of what they do not say."""
-    path = folder / SETTINGS
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise FormatError(f'{path} is no settings of a project: it lacks "format": "{FORMAT}".')
-    known = {key: values[key] for key in _DEFAULTS if key in values}
-    return {**_DEFAULTS, **known}
-
-
-def _write_settings(folder: Path, values: Mapping[str, Any]) -> None:
-    content = {"format": FORMAT, "version": 1, **_DEFAULTS, **values}
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_text(folder / SETTINGS, text + "\n", errors="backslashreplace")
-
-
-def _check_setting(key: str, value: Any) -> Any:
-    if key == "title" and isinstance(value, str):
-        return value[:200]
-    if key == "method":
-        return Method.from_dict(value).to_dict()
-    if key == "reading" and isinstance(value, dict):
-        wrong = [name for name, word in value.items() if not _is_choice(name, word)]
-        if not wrong:
-            return dict(value)
-    if key == "test" and isinstance(value, dict):
-        formula, count, seed = (value.get(k) for k in ("formula", "n_permutations", "seed"))
-        is_text = isinstance(formula, str) and len(formula) < 2000
-        if is_text and isinstance(count, int) and isinstance(seed, int) and 0 < count < 1_000_000:
-            return {"formula": formula, "n_permutations": count, "seed": seed}
-    raise DefgpaError(f"The setting {key!r} cannot be {value!r:.200}.")
-
-
-def _is_choice(name: str, word: Any) -> bool:
-    choices = READING.get(name, ())
-    is_number = name == "missing" and isinstance(word, int | float) and not isinstance(word, bool)
-    return word in choices or is_number
-
-
 def _printable(name: str) -> str:
     plain = unicodedata.normalize("NFC", name)
     return "".join(c for c in plain if unicodedata.category(c)[0] != "C")
@@ -324,7 +280,7 @@ def choose_name(name: str, folder: Path, source: Path) -> str:
     parts = [p for p in re.split(r"[\\/]+", _printable(name)) if p.strip(". ")]
     if not parts:
         raise DefgpaError(f"A file cannot be called {name!r}.")
-    clean = [_shorten(re.sub(r'[<>:"|?*]', "_", part).lstrip(".").strip()) for part in parts]
+    clean = [_shorten(re.sub(r'[<>:"|?*]', "_", word).lstrip(".").strip()) for word in parts]
     candidates = [clean[-1], _shorten("_".join(clean[-2:]))]
     stem, dot, suffix = clean[-1].partition(".")
     candidates += [f"{stem}-{number}{dot}{suffix}" for number in range(2, 1000)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from defgpa.app.notes import collect_notes
 from defgpa.app.study import Study
@@ -59,9 +58,9 @@ class Item:
         """What it is about: an accepted finding is not listed again."""
         return self.finding, self.specimen, frozenset(self.landmarks)
 
-    def to_dict(self, study: Study) -> dict[str, Any]:
+    def to_dict(self, study: Study) -> dict[str, object]:
         """Return the entry with numbers of specimen and landmarks in the files."""
-        names, labels = study.edited.names, study.edited.landmarks
+        names, labels = study.all_shapes.names, study.all_shapes.landmarks
         return {
             "finding": self.finding,
             "specimen": names.index(self.specimen),
@@ -72,21 +71,21 @@ class Item:
         }
 
 
-def list_queue(study: Study) -> list[dict[str, Any]]:
+def list_queue(study: Study) -> list[dict[str, object]]:
     """Return what looks wrong with the specimens, the worst first, without what was accepted."""
     items = list(_list_findings(study))
-    known = {item.specimen for item in items}
-    items += [item for item in _list_outliers(study) if item.specimen not in known]
-    accepted = {_accepted_subject(e) for e in study.edits if e.action is Action.ACCEPT}
+    named = {item.specimen for item in items}
+    items += [item for item in _list_outliers(study) if item.specimen not in named]
+    accepted = {_find_subject(edit) for edit in study.edits if edit.action is Action.ACCEPT}
     return [item.to_dict(study) for item in items if item.subject not in accepted]
 
 
-def _accepted_subject(edit: Edit) -> tuple[str, str, frozenset[str]]:
+def _find_subject(edit: Edit) -> tuple[str, str, frozenset[str]]:
     return edit.finding, edit.specimen or "", frozenset(edit.landmarks)
 
 
 def _list_findings(study: Study) -> Iterator[Item]:
-    findings = [part for finding in study.findings for part in _split(finding)]
+    findings = [single for finding in study.findings for single in _split(finding)]
     findings = [finding for finding in findings if finding.problem in _ORDER]
     for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.problem)):
         problem = finding.problem
@@ -100,8 +99,8 @@ def _split(finding: Finding) -> Iterator[Finding]:
     """Yield the findings that one sums up, or itself."""
     if not finding.parts:
         yield finding
-    for part in finding.parts:
-        yield from _split(part)
+    for single in finding.parts:
+        yield from _split(single)
 
 
 def _list_outliers(study: Study) -> Iterator[Item]:

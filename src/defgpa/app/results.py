@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import defgpa
 from defgpa.app.analyses import Analysis
 from defgpa.app.jobs import Job
 from defgpa.app.notes import collect_notes
@@ -17,11 +16,14 @@ from defgpa.app.scripts import write_commands, write_python
 from defgpa.edits import write_log
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.exports import export
-from defgpa.io import save, write_shapes
+from defgpa.io import FORMATS, save, write_shapes
 from defgpa.io.atomic import replace_folder, write_text
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
-from defgpa.statistics import specimens
+from defgpa.statistics import ProcrustesAnova, specimens
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PARTS = {
     "result": "The result folder of defgpa fit: reference, aligned and superimposed specimens",
@@ -49,7 +51,7 @@ def write_results(
     """
     writers: dict[str, Callable[[Project, Analysis, Path], None]] = {
         "result": _write_result,
-        "corrected": _write_corrected,
+        "corrected": _write_corrections,
         "tables": _write_tables,
         "figures": _write_figures,
         "report": _write_report,
@@ -57,13 +59,13 @@ def write_results(
         "scripts": _write_scripts,
         "methods": _write_methods,
     }
-    chosen = [part for part in parts if part in writers]
+    chosen = [name for name in parts if name in writers]
     if not chosen:
         raise DefgpaError("Choose what to write.")
-    for number, part in enumerate(chosen):
-        job.tell("stage", text=PARTS[part], done=number, total=len(chosen))
-        with collect_notes() as notes, replace_folder(project.folder / RESULTS / part) as folder:
-            writers[part](project, analysis, folder)
+    for number, name in enumerate(chosen):
+        job.tell("stage", text=PARTS[name], done=number, total=len(chosen))
+        with collect_notes() as notes, replace_folder(project.folder / RESULTS / name) as folder:
+            writers[name](project, analysis, folder)
         for note in notes:
             job.tell("note", text=note)
     return list_results(project)
@@ -90,17 +92,17 @@ def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
     save(alignment, folder / "result.npz")
 
 
-def _write_corrected(project: Project, analysis: Analysis, folder: Path) -> None:
+def _write_corrections(project: Project, analysis: Analysis, folder: Path) -> None:
     shapes = analysis.study.shapes
     name = shapes.metadata.get("format")
     stem = project.folder.name
     try:
-        formats = {format_.name: format_ for format_ in defgpa.io.FORMATS}
-        own = formats.get(str(name))
-        if own is None or own.write is None:
+        formats = {format_.name: format_ for format_ in FORMATS}
+        chosen = formats.get(str(name))
+        if chosen is None or chosen.write is None:
             raise FormatError("")
-        target = folder / (stem if own.one_shape_per_file else stem + own.suffixes[0])
-        write_shapes(shapes, target, format=own.name)
+        target = folder / (stem if chosen.one_shape_per_file else stem + chosen.suffixes[0])
+        write_shapes(shapes, target, format=chosen.name)
     except FormatError:
         write_shapes(shapes, folder / f"{stem}.csv", format="csv")
 
@@ -124,7 +126,7 @@ def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
         write_text(folder / "anova.csv", anova.to_csv())
 
 
-def _fit_test(project: Project, analysis: Analysis) -> Any:
+def _fit_test(project: Project, analysis: Analysis) -> ProcrustesAnova | None:
     test = project.settings["test"]
     if not test["formula"].strip():
         return None
@@ -140,13 +142,13 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     from defgpa import plot
 
     alignment, pca = analysis.alignment, analysis.pca
-    drawings: dict[str, Callable[[Any], Any]] = {
+    drawings: dict[str, Callable[[Axes], object]] = {
         "aligned": lambda ax: plot.overlay(alignment, ax=ax),
         "scree": lambda ax: plot.scree(pca, ax=ax),
         "residuals": lambda ax: plot.residual_map(alignment, ax=ax),
     }
     if pca.scores_.shape[1] > 1:
-        groups = analysis.study.analysed_columns.get("group")
+        groups = analysis.study.columns_in_analysis.get("group")
         drawings["morphospace"] = lambda ax: plot.components(pca, groups=groups, ax=ax)
     if not alignment.shapes.visible.all():
         drawings["missing"] = lambda ax: plot.missing_map(alignment.shapes, ax=ax)
@@ -190,58 +192,11 @@ def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
 
 def describe_methods(project: Project, analysis: Analysis) -> str:
     """Return a paragraph for the methods section, with what it cites."""
-    study, method = analysis.study, analysis.method
-    shapes, test = study.shapes, project.settings["test"]
-    missing = int((~shapes.visible).sum())
-    actions = [str(edit.action) for edit in study.edits]
-    counts = {action: actions.count(action) for action in dict.fromkeys(actions)}
-    sentences = [
-        f"Landmarks of {shapes.n_shapes} specimens ({shapes.n_landmarks} landmarks in "
-        f"{shapes.n_dims}-D"
-        + (f", {missing} of {shapes.visible.size} missing" if missing else ", none missing")
-        + ") were analysed with defgpa "
-        f"{defgpa.__version__} (Python).",
-    ]
-    if counts:
-        listing = ", ".join(f"{action} ({count})" for action, count in counts.items())
-        sentences.append(
-            f"Corrections made before the analysis are kept with their reasons in {EDITS}: "
-            f"{listing}."
-        )
-    if method.kind == "rigid":
-        sentences.append(
-            "Specimens were superimposed by generalised Procrustes analysis "
-            f"({'with' if method.scaling else 'without'} scaling; Gower 1975; Rohlf & Slice 1990)."
-        )
-    else:
-        sentences.append(
-            f"Specimens were aligned by {method.sentence}, with the reference and all "
-            "transformations estimated together in closed form (Bai & Bartoli 2022)."
-        )
-    if missing:
-        sentences.append("Missing landmarks were left out of the alignment specimen by specimen.")
-    sentences.append(
-        f"RMSE in the space of the reference: {analysis.alignment.rmse_reference:.4g}. "
-        "Variation of shape was summarised by principal components of the tangent coordinates of "
-        "the superimposed specimens."
+    from defgpa.report import write_methods
+
+    anova = _fit_test(project, analysis)
+    return write_methods(
+        analysis.alignment,
+        statistics=[] if anova is None else [anova],
+        edits=analysis.study.edits,
     )
-    if test["formula"].strip():
-        sentences.append(
-            f"The model {test['formula']} was tested by Procrustes analysis of variance with "
-            f"{test['n_permutations']} permutations of the residuals of reduced models "
-            "(Collyer & Adams 2018)."
-        )
-    references = {
-        "Bai & Bartoli 2022": "Bai F, Bartoli A. 2022. Procrustes analysis with deformations: a "
-        "closed-form solution by eigenvalue decomposition. International Journal of Computer "
-        "Vision 130: 567-593.",
-        "Collyer & Adams 2018": "Collyer ML, Adams DC. 2018. RRPP: an R package for fitting linear "
-        "models to high-dimensional data using residual randomization. Methods in Ecology and "
-        "Evolution 9: 1772-1779.",
-        "Gower 1975": "Gower JC. 1975. Generalized Procrustes analysis. Psychometrika 40: 33-51.",
-        "Rohlf & Slice 1990": "Rohlf FJ, Slice D. 1990. Extensions of the Procrustes method for "
-        "the optimal superimposition of landmarks. Systematic Zoology 39: 40-59.",
-    }
-    text = " ".join(sentences)
-    cited = [entry for key, entry in references.items() if key in text]
-    return text + "\n\n" + "\n".join(cited) + "\n"

@@ -9,10 +9,10 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from defgpa.app.methods import Method
 from defgpa.app.project import EDITS, Project
+from defgpa.app.settings import Reading
 
 _OPTIONS = {  # of read_shapes, as the command line calls them
     "missing": "--missing {}",
@@ -20,7 +20,10 @@ _OPTIONS = {  # of read_shapes, as the command line calls them
     "dimension": "--dimension {}",
     "names": "--names {}",
 }
-_SWITCHES = {("on_mismatch", "warn"): "--lenient", ("incomplete", "drop"): "--drop-incomplete"}
+_SWITCHES: dict[tuple[str, object], str] = {
+    ("on_mismatch", "warn"): "--lenient",
+    ("incomplete", "drop"): "--drop-incomplete",
+}
 
 
 def write_python(project: Project) -> str:
@@ -114,7 +117,7 @@ def method_options(method: Method) -> list[str]:
     return words
 
 
-def _reading_options(reading: dict[str, Any]) -> list[str]:
+def _reading_options(reading: Reading) -> list[str]:
     words: list[str] = []
     for key, value in reading.items():
         if (key, value) in _SWITCHES:
@@ -127,10 +130,9 @@ def _reading_options(reading: dict[str, Any]) -> list[str]:
 def _relative(project: Project, paths: Sequence[Path]) -> list[str]:
     """Return paths as they are called from the folder of the project."""
     folder = project.folder
-    inside = [path.is_relative_to(folder) for path in paths]
     return [
-        path.relative_to(folder).as_posix() if own else os.fspath(path)
-        for path, own in zip(paths, inside, strict=True)
+        path.relative_to(folder).as_posix() if path.is_relative_to(folder) else os.fspath(path)
+        for path in paths
     ]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,7 +38,7 @@ def build_app(workspace: Workspace, access: Access, first: str | None = None) ->
     server = Server(workspace, first)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> Any:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         server.jobs.cancel_all()
 

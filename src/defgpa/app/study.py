@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from defgpa.app.notes import collect_notes
+from defgpa.app.settings import Reading
+from defgpa.arrays import Array
 from defgpa.diagnostics import Finding
 from defgpa.diagnostics.units import guess_units
 from defgpa.edits import Action, Edit, apply_edits
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.completion import Completion
 
+Cell = int | float | str | None  # of a table; None where it is empty
+
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 MESHES = (".ply", ".stl", ".obj", ".off", ".vtk", ".vtp")
 TABLES = (".csv", ".tsv", ".txt")
@@ -39,6 +43,20 @@ _EXCLUSIONS = (
     Action.EXCLUDE_LANDMARK,
     Action.INCLUDE_LANDMARK,
 )
+
+
+class MeanPlace(TypedDict, total=False):
+    """Where the mean shape lies in the coordinates of one specimen.
+
+    ``x @ matrix + offset`` brings superimposed points there; estimates and their uncertainty are
+    there where the specimen lacks landmarks.
+    """
+
+    matrix: Array
+    offset: Array
+    mean: Array
+    estimates: Array
+    uncertainty: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +82,7 @@ class Study:
     original: Shapes | None = None
     problem: str = ""
     notes: tuple[str, ...] = ()
-    columns: Mapping[str, list[Any]] = field(default_factory=dict)
+    columns: Mapping[str, list[Cell]] = field(default_factory=dict)
     photographs: Mapping[str, Path] = field(default_factory=dict)
     meshes: Mapping[str, Path] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
@@ -76,12 +94,12 @@ class Study:
         return replace(self, edits=edits)
 
     @cached_property
-    def edited(self) -> Shapes:
+    def all_shapes(self) -> Shapes:
         """All specimens and landmarks with the edits but for exclusions."""
         if self.original is None:
             raise DefgpaError(self.problem or "There are no landmarks in this project yet.")
-        kept = [edit for edit in self.edits if edit.action not in _EXCLUSIONS]
-        return apply_edits(self.original, kept)
+        corrections = [edit for edit in self.edits if edit.action not in _EXCLUSIONS]
+        return apply_edits(self.original, corrections)
 
     @cached_property
     def shapes(self) -> Shapes:
@@ -91,18 +109,18 @@ class Study:
         return apply_edits(self.original, self.edits)
 
     @cached_property
-    def included(self) -> tuple[list[int], list[int]]:
+    def numbers_in_analysis(self) -> tuple[list[int], list[int]]:
         """The numbers of the specimens and the landmarks that are analysed, in the files."""
         specimens, landmarks = set(self.shapes.names), set(self.shapes.landmarks)
         return (
-            [i for i, name in enumerate(self.edited.names) if name in specimens],
-            [j for j, label in enumerate(self.edited.landmarks) if label in landmarks],
+            [i for i, name in enumerate(self.all_shapes.names) if name in specimens],
+            [j for j, label in enumerate(self.all_shapes.landmarks) if label in landmarks],
         )
 
     @cached_property
-    def analysed_columns(self) -> dict[str, list[Any]]:
+    def columns_in_analysis(self) -> dict[str, list[Cell]]:
         """What is known about the specimens that are analysed."""
-        specimens, _ = self.included
+        specimens, _ = self.numbers_in_analysis
         return {name: [values[i] for i in specimens] for name, values in self.columns.items()}
 
     @cached_property
@@ -134,9 +152,9 @@ class Study:
         from defgpa.statistics import centroid_sizes
 
         sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
-        return [sizes.get(name) for name in self.edited.names]
+        return [sizes.get(name) for name in self.all_shapes.names]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return what is in the files, as ``defgpa info`` says it."""
         if self.original is None:
             return {}
@@ -156,13 +174,12 @@ class Study:
             "has_scales": any(scale is not None for scale in shapes.metadata.get("scales", ())),
         }
 
-    def expected_place(self, specimen: int) -> dict[str, Any] | None:
+    def find_mean_place(self, specimen: int) -> MeanPlace | None:
         """Return where the mean shape lies in the coordinates of one specimen of the files.
 
-        ``matrix`` and ``offset`` bring superimposed points there: ``x @ matrix + offset``. None
-        where the specimen is not analysed or shows too little.
+        None where the specimen is not analysed or shows too little.
         """
-        name = self.edited.names[specimen]
+        name = self.all_shapes.names[specimen]
         if name not in self.shapes.names:
             return None
         points = self.shapes[name]
@@ -172,7 +189,7 @@ class Study:
             motion = fit_similarity(mean[visible], points[visible])
         except DefgpaError:
             return None
-        place = {"matrix": motion.matrix, "offset": motion.translation, "mean": motion(mean)}
+        place = MeanPlace(matrix=motion.matrix, offset=motion.translation, mean=motion(mean))
         if not visible.all():
             i, done = self.shapes.index(name), self.completion
             place["estimates"] = done.shapes.points[i]
@@ -180,7 +197,7 @@ class Study:
         return place
 
 
-def read_study(paths: Sequence[Path], reading: Mapping[str, Any]) -> Study:
+def read_study(paths: Sequence[Path], reading: Reading) -> Study:
     """Read the files of a project, each as what it is.
 
     Parameters
@@ -200,7 +217,7 @@ def read_study(paths: Sequence[Path], reading: Mapping[str, Any]) -> Study:
                 return Study(problem=problem, tables=tuple(tables))
             source = [str(path) for path in landmark_files]
             shapes = read_shapes(source[0] if len(source) == 1 else source, **reading)
-            columns: dict[str, list[Any]] = collect_columns(shapes)
+            columns: dict[str, list[Cell]] = collect_columns(shapes)
             for table in tables:
                 read = read_covariates(table, shapes.names)
                 columns |= {head: parse_column(words) for head, words in read.items()}
@@ -257,26 +274,26 @@ def _hide_folders(text: str, paths: Sequence[Path]) -> str:
 def _list_beside(paths: Sequence[Path]) -> dict[str, Path]:
     """Return the photographs and meshes among the files, and beside those that are links."""
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
-    found: dict[str, Path] = {}
+    beside: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in (*IMAGES, *MESHES) and path.is_file():
-                found.setdefault(path.name.casefold(), path)
-    return found
+                beside.setdefault(path.name.casefold(), path)
+    return beside
 
 
 def _find_photographs(shapes: Shapes, beside: Mapping[str, Path]) -> dict[str, Path]:
     if shapes.n_dims != 2:
         return {}
     by_stem = {Path(name).stem: path for name, path in beside.items() if _is_image(path)}
-    found = {}
+    photographs = {}
     images = shapes.metadata.get("images") or [None] * shapes.n_shapes
     for name, image in zip(shapes.names, images, strict=True):
-        stated = str(image or "").replace("\\", "/").rpartition("/")[2].casefold()
-        path = beside.get(stated) or by_stem.get(stated) or by_stem.get(name.casefold())
+        file = str(image or "").replace("\\", "/").rpartition("/")[2].casefold()
+        path = beside.get(file) or by_stem.get(file) or by_stem.get(name.casefold())
         if path is not None and _is_image(path):
-            found[name] = path
-    return found
+            photographs[name] = path
+    return photographs
 
 
 def _find_meshes(
@@ -290,13 +307,13 @@ def _find_meshes(
         if path.suffix.lower() in MESHES and path not in landmark_files
     }
     sources = shapes.metadata.get("sources") or [""] * shapes.n_shapes
-    found = {}
+    meshes = {}
     for name, source in zip(shapes.names, sources, strict=True):
         stem = Path(str(source)).name.casefold().partition(".")[0]
         path = by_stem.get(name.casefold()) or by_stem.get(stem)
         if path is not None:
-            found[name] = path
-    return found
+            meshes[name] = path
+    return meshes
 
 
 def _is_image(path: Path) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from defgpa.app.analyses import Analysis
 from defgpa.app.jobs import Job
 from defgpa.app.methods import Method, describe_estimator
 from defgpa.app.notes import collect_notes
+from defgpa.app.project import Project
+from defgpa.app.requests import Values, get_text
+from defgpa.app.results import write_results
 from defgpa.errors import DefgpaError
+from defgpa.estimators import AlignmentEstimator
 from defgpa.model_selection import (
     SmoothingPath,
     compare,
@@ -23,12 +26,45 @@ from defgpa.shapes import Shapes
 _CURVE = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
 
 
+def choose_work(
+    kind: str, project: Project, analysis: Analysis, values: Values
+) -> Callable[[Job], object]:
+    """Return the work of a kind on a project as it is now, to be run by a job."""
+    shapes, test = project.study.shapes, project.settings["test"]
+    count, seed = test["n_permutations"], test["seed"]
+    works: dict[str, Callable[[Job], object]] = {
+        "compare": lambda job: compare_methods(job, shapes),
+        "smoothing": lambda job: choose_smoothing(job, shapes, analysis.method),
+        "fit": lambda job: fit(job, analysis),
+        "allometry": lambda job: analysis.regress_on_size(count, seed, job.report_progress),
+        "test": lambda job: analysis.test(
+            test["formula"], count, seed, get_text(values, "pairwise"), job.report_progress
+        ),
+        "repeatability": lambda job: analysis.measure_repeatability(get_text(values, "individual")),
+        "symmetry": lambda job: analysis.analyse_symmetry(
+            get_text(values, "individual"),
+            get_text(values, "side"),
+            get_text(values, "replicate"),
+            count,
+        ),
+        "results": lambda job: write_results(job, project, analysis, _list_words(values, "parts")),
+    }
+    if kind not in works:
+        raise DefgpaError(f"There is no work called {kind!r}.")
+    return works[kind]
+
+
+def _list_words(values: Values, key: str) -> list[str]:
+    words = values.get(key)
+    return [str(word) for word in words] if isinstance(words, list) else []
+
+
 def choose_fold_size(shapes: Shapes) -> int:
     """Return how many landmarks to leave out at a time so that there are about 20 folds."""
     return max(1, round(shapes.n_landmarks / 20))
 
 
-def compare_methods(job: Job, shapes: Shapes) -> dict[str, Any]:
+def compare_methods(job: Job, shapes: Shapes) -> dict[str, object]:
     """Compare all methods, telling each row as it is there; then say which to take, and why."""
     fold_size = choose_fold_size(shapes)
     methods = default_methods()
@@ -56,7 +92,7 @@ def compare_methods(job: Job, shapes: Shapes) -> dict[str, Any]:
     }
 
 
-def _find_name(estimator: Any, methods: Mapping[str, Any]) -> str:
+def _find_name(estimator: AlignmentEstimator, methods: Mapping[str, AlignmentEstimator]) -> str:
     """Return which of the methods an estimator is, whatever its smoothing and rigidity."""
     chosen = describe_estimator(estimator)
     for name, candidate in methods.items():
@@ -68,14 +104,14 @@ def _find_name(estimator: Any, methods: Mapping[str, Any]) -> str:
     return ""
 
 
-def _describe(estimator: Any) -> dict[str, Any]:
+def _describe(estimator: AlignmentEstimator) -> dict[str, object]:
     method = describe_estimator(estimator)
     if method is None:
         return {"method": None, "label": "affine, in the specimens"}
     return {"method": method.to_dict(), "label": method.label}
 
 
-def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, Any]:
+def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, object]:
     """Choose the smoothing by cross-validation, telling each point of the curve as it is there."""
     fold_size = choose_fold_size(shapes)
     estimator = method.estimator
@@ -110,12 +146,12 @@ def _list_points(path: SmoothingPath) -> list[dict[str, float]]:
     return [_point(path, k) for k in range(len(path.values))]
 
 
-def _point(path: Any, k: int) -> dict[str, float]:
+def _point(path: SmoothingPath, k: int) -> dict[str, float]:
     names = {"smoothing": "values", "cve": "cve", "rmse_reference": "rmse_reference"}
     return {name: float(getattr(path, column)[k]) for name, column in names.items()}
 
 
-def fit(job: Job, analysis: Analysis) -> dict[str, Any]:
+def fit(job: Job, analysis: Analysis) -> dict[str, object]:
     """Align by the chosen method."""
     job.tell("stage", text=f"Fitting: {analysis.method.sentence}", done=0, total=0)
     return analysis.describe()

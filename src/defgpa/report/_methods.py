@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from defgpa.alignment import Alignment
+from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError
 from defgpa.report._statistics import Statistic
 from defgpa.report._words import describe_model, format_percent
@@ -24,6 +26,7 @@ from defgpa.warps import ThinPlateSpline
 if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
+_UNCHANGING = (Action.ACCEPT, Action.LINK, Action.UNLINK)
 _REFERENCES = {
     "Bai & Bartoli 2022": "Bai, F., & Bartoli, A. (2022). Procrustes analysis with deformations: a "
     "closed-form solution by eigenvalue decomposition. International Journal of Computer Vision, "
@@ -59,6 +62,7 @@ def write_methods(
     cross_validation: CrossValidation | None = None,
     comparison: Comparison | None = None,
     statistics: Iterable[Statistic] = (),
+    edits: Iterable[Edit] = (),
 ) -> str:
     """Return a methods paragraph to copy into an article, followed by its references.
 
@@ -68,6 +72,8 @@ def write_methods(
         The result that the article reports.
     smoothing, cross_validation, comparison, statistics
         What else was done, as in `write_report`.
+    edits : iterable of Edit
+        The corrections that were made before, as `read_edits` gives them.
 
     Returns
     -------
@@ -90,6 +96,7 @@ def write_methods(
 
     sentences = [
         _describe_data(alignment),
+        *_describe_edits(edits),
         _describe_alignment(alignment),
         *_describe_weights(alignment),
         *_describe_choice(smoothing, cross_validation, comparison),
@@ -125,6 +132,15 @@ def _describe_data(alignment: Alignment) -> str:
         f"{alignment.shapes.n_landmarks:,} landmarks in {alignment.shapes.n_dims} dimensions"
         f"{missing if n_missing else ''}."
     )
+
+
+def _describe_edits(edits: Iterable[Edit]) -> list[str]:
+    """Count the corrections of each kind; accepted findings and links change no coordinate."""
+    actions = [edit.action for edit in edits if edit.action not in _UNCHANGING]
+    if not actions:
+        return []
+    counts = ", ".join(f"{action} ({count})" for action, count in Counter(actions).items())
+    return [f"Corrections made before the analysis are listed in edits.json: {counts}."]
 
 
 def _describe_alignment(alignment: Alignment) -> str:

@@ -118,7 +118,7 @@ export function scatter({
   points,
   xLabel,
   yLabel,
-  hulls = {},
+  outlines = [],
   selected = null,
   cursor = null,
   lines = [],
@@ -127,18 +127,16 @@ export function scatter({
   isEqual = true,
 }) {
   const axes = makeAxes({
-    x: points.map((p) => p.x),
-    y: points.map((p) => p.y),
+    x: [...points.map((p) => p.x), ...outlines.flatMap(({ corners }) => corners.map(([x]) => x))],
+    y: [...points.map((p) => p.y), ...outlines.flatMap(({ corners }) => corners.map(([, y]) => y))],
     xLabel,
     yLabel,
     isEqual,
   });
   const chart = picture(label);
   chart.append(axes.frame);
-  for (const { members, group } of Object.values(hulls)) {
-    const outline = members
-      .map((k) => `${axes.toX(points[k].x)},${axes.toY(points[k].y)}`)
-      .join(" ");
+  for (const { corners, group } of outlines) {
+    const outline = corners.map(([x, y]) => `${axes.toX(x)},${axes.toY(y)}`).join(" ");
     chart.append(
       svg("polygon", {
         class: "hull",

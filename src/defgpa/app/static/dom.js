@@ -94,11 +94,9 @@ export function checkbox(label, checked, onchange, attributes = {}) {
 
 /** A table; cells that are numbers stand to the right. */
 export function table(heads, rows, attributes = {}) {
-  const isNumber = heads.map(
-    (_, k) =>
-      rows.length > 0 &&
-      rows.every((row) => row[k] === null || typeof row[k] === "number" || row[k] === "–"),
-  );
+  const isFigure = (cell) =>
+    cell === null || typeof cell === "number" || /^(–|(< )?\d[\d.]*)?$/.test(cell);
+  const isNumber = heads.map((_, k) => rows.length > 0 && rows.every((row) => isFigure(row[k])));
   return h(
     "div",
     {

@@ -7,7 +7,20 @@ import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
 import { choose, listen, path, store } from "./store.js";
 
-const options = { x: 0, y: 1, colour: null, marker: "", hulls: true, magnification: 1, mesh: true };
+const OUTLINES = [
+  ["", "nothing"],
+  ["hull", "hulls"],
+  ["ellipse", "ellipses (95 %)"],
+];
+const options = {
+  x: 0,
+  y: 1,
+  colour: null,
+  marker: "",
+  outline: "hull",
+  magnification: 1,
+  mesh: true,
+};
 
 export async function showExplore(main, { go }) {
   const controls = h("div", { class: "row" }),
@@ -42,17 +55,20 @@ export async function showExplore(main, { go }) {
   let space = null,
     cursor = [0, 0],
     isShown = true,
-    hulls = {};
+    outlines = [];
 
   const columns = () => Object.keys(store.project.columns);
-  if (options.colour === null || (options.colour && !columns().includes(options.colour)))
-    options.colour = columns().includes("group") ? "group" : "";
   const valuesOf = (column) =>
     column ? space.specimens.map((i) => store.project.columns[column][i]) : null;
   const levelsOf = (column) =>
     [...new Set(valuesOf(column).map((value) => (value === null ? "" : String(value))))].sort(
       (a, b) => a.localeCompare(b, undefined, { numeric: true }),
     );
+
+  const isGrouping = (column) => {
+    const count = levelsOf(column).length;
+    return count > 1 && count <= space.specimens.length / 2;
+  };
 
   try {
     space = await get(path("/morphospace"));
@@ -62,6 +78,10 @@ export async function showExplore(main, { go }) {
       isShown = false;
       shape.stop();
     };
+  }
+  if (options.colour === null || !["", ...columns()].includes(options.colour)) {
+    const groupings = columns().filter(isGrouping);
+    options.colour = groupings.includes("group") ? "group" : (groupings[0] ?? "");
   }
   const components = space.ratios.map((ratio, k) => [
     k,
@@ -78,23 +98,20 @@ export async function showExplore(main, { go }) {
       })
       .catch((error) => say(error.message, "error"));
 
-  const askHulls = async () => {
-    hulls = {};
-    if (options.hulls && options.colour) {
+  const askOutlines = async () => {
+    outlines = [];
+    if (options.outline && options.colour) {
       const levels = levelsOf(options.colour);
       try {
-        const answer = await post(path("/shape"), {
-          scores: {},
-          hulls: options.colour,
-          x: options.x,
-          y: options.y,
-        });
-        hulls = Object.fromEntries(
-          Object.entries(answer.hulls).map(([name, members]) => [
-            name,
-            { members, group: levels.indexOf(name) },
-          ]),
+        const answer = await get(
+          path(
+            `/outlines?kind=${options.outline}&x=${options.x}&y=${options.y}&column=${encodeURIComponent(options.colour)}`,
+          ),
         );
+        outlines = Object.entries(answer.outlines).map(([name, corners]) => ({
+          corners,
+          group: levels.indexOf(name),
+        }));
       } catch (error) {
         say(error.message, "error");
       }
@@ -124,7 +141,7 @@ export async function showExplore(main, { go }) {
       points,
       xLabel: components[options.x][1],
       yLabel: components[options.y][1],
-      hulls,
+      outlines,
       selected: store.specimen,
       cursor,
       label: "Morphospace",
@@ -173,7 +190,7 @@ export async function showExplore(main, { go }) {
       (value) => {
         options[name] = convert(value);
         drawControls();
-        askHulls();
+        askOutlines();
         if (["x", "y"].includes(name)) {
           cursor = [0, 0];
           askShape();
@@ -186,10 +203,7 @@ export async function showExplore(main, { go }) {
       field("Up", select(components, options.y, set("y", Number))),
       field("Colour", select(named, options.colour, set("colour"), { id: "colour" })),
       field("Marker", select(named, options.marker, set("marker"))),
-      checkbox("Hulls", options.hulls, (value) => {
-        options.hulls = value;
-        askHulls();
-      }),
+      field("Around groups", select(OUTLINES, options.outline, set("outline"), { id: "outline" })),
     );
     const slider = h("input", {
       type: "range",
@@ -234,18 +248,14 @@ export async function showExplore(main, { go }) {
   };
 
   drawControls();
-  await askHulls();
+  await askOutlines();
   askShape();
   drawGroups();
   drawAllometry();
   drawOutliers();
 
   function drawGroups() {
-    const words = columns().filter(
-      (name) =>
-        levelsOf(name).length > 1 &&
-        levelsOf(name).length <= Math.max(12, space.specimens.length / 2),
-    );
+    const words = columns().filter((name) => isGrouping(name));
     if (!words.length) return;
     const card = h("section", { class: "card" });
     below.append(card);

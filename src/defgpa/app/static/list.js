@@ -1,10 +1,21 @@
 // The list of specimens with small pictures; only the rows in sight are drawn.
 
-import { fill, h, number, oncePerFrame, select, token } from "./dom.js";
+import { get } from "./api.js";
+import { fill, h, number, oncePerFrame, say, select, token } from "./dom.js";
 import { box, isThere, rowsOf } from "./geometry.js";
-import { isIncluded, pointsOf, store } from "./store.js";
+import { isIncluded, path, pointsOf, store } from "./store.js";
 
 const ROW = 58;
+// columns of specimens.csv that are computed by the chosen method, asked for when one is chosen
+const COMPUTED = {
+  procrustes_distance: "Procrustes distance",
+  rmse_reference: "residual at the reference",
+  rmse_datum: "residual in the specimen",
+  bending_energy: "bending energy",
+  stretch: "stretch",
+  mirrored: "mirrored",
+};
+const LARGEST_FIRST = ["size", "distance", "missing", ...Object.keys(COMPUTED)];
 
 export class SpecimenList {
   constructor(container, onchoose) {
@@ -44,7 +55,31 @@ export class SpecimenList {
         : null;
     if (key === "missing") return project.missing[specimen];
     if (key.startsWith("column:")) return project.columns[key.slice(7)]?.[specimen] ?? null;
+    if (key in COMPUTED) {
+      const value = this.table?.columns[key]?.[specimen] ?? null;
+      return typeof value === "boolean" ? Number(value) : value;
+    }
     return specimen;
+  }
+
+  /** Sort by another key; what has to be computed for it is asked for. */
+  async sortBy(key) {
+    this.key = key;
+    this.isDescending = LARGEST_FIRST.includes(key);
+    this.scroller.scrollTop = 0;
+    this.draw();
+    await this.loadTable();
+  }
+
+  /** Ask for the columns of specimens.csv where they are sorted by and were not computed yet. */
+  async loadTable() {
+    if (!(this.key in COMPUTED) || this.table?.revision === store.project.revision) return;
+    try {
+      this.table = await get(path("/specimens"));
+      this.draw();
+    } catch (error) {
+      say(error.message, "error");
+    }
   }
 
   draw() {
@@ -56,6 +91,7 @@ export class SpecimenList {
       ["size", "centroid size"],
       ["distance", "distance from the mean"],
       ["missing", "missing landmarks"],
+      ...Object.entries(COMPUTED),
       ...Object.keys(project.columns).map((name) => [`column:${name}`, name]),
     ];
     if (!this.head.firstChild) {
@@ -79,17 +115,11 @@ export class SpecimenList {
     }
     fill(
       this.sorter,
-      select(
-        keys,
-        this.key,
-        (key) => {
-          this.key = key;
-          this.isDescending = ["size", "distance", "missing"].includes(key);
-          this.scroller.scrollTop = 0;
-          this.draw();
-        },
-        { "aria-label": "Sort by", style: { flex: 1 } },
-      ),
+      select(keys, this.key, (key) => this.sortBy(key), {
+        "aria-label": "Sort by",
+        id: "sort",
+        style: { flex: 1 },
+      }),
       h(
         "button",
         {
@@ -105,19 +135,16 @@ export class SpecimenList {
       ),
     );
     const values = project.names.map((_, i) => this.value(i, this.key));
-    const compare = (a, b) =>
-      values[a] === null
-        ? 1
-        : values[b] === null
-          ? -1
-          : typeof values[a] === "number" && typeof values[b] === "number"
-            ? values[a] - values[b]
-            : String(values[a]).localeCompare(String(values[b]), undefined, { numeric: true });
+    const direction = this.isDescending ? -1 : 1;
+    const compare = (a, b) => {
+      if (values[a] === null || values[b] === null)
+        return (values[a] === null) - (values[b] === null); // unknown ones last, either way round
+      return direction * compareValues(values[a], values[b]);
+    };
     this.order = project.names
       .map((_, i) => i)
-      .filter((i) => project.names[i].toLowerCase().includes(this.search));
-    if (this.key) this.order.sort(compare);
-    if (this.isDescending) this.order.reverse();
+      .filter((i) => project.names[i].toLowerCase().includes(this.search))
+      .sort(compare);
     this.rows.style.height = `${this.order.length * ROW}px`;
     this.rows.replaceChildren();
     this.drawn.clear();
@@ -241,4 +268,9 @@ function drawThumbnail(canvas, specimen) {
     const [x, y] = place(row);
     context.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
   }
+}
+
+function compareValues(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b), undefined, { numeric: true });
 }

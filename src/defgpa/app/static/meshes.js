@@ -21,6 +21,16 @@ export function findBounds({ vertices }) {
   return [low, high];
 }
 
+/** Find how far the farthest vertex of a mesh is from a point. */
+export function findReach({ vertices }, [x, y, z]) {
+  let reach = 0;
+  for (let k = 0; k < vertices.length; k += 3) {
+    const distance = Math.hypot(vertices[k] - x, vertices[k + 1] - y, vertices[k + 2] - z);
+    if (distance > reach) reach = distance;
+  }
+  return reach;
+}
+
 /**
  * Choose fewer faces for a mesh, about `maxFaces`, on the vertices that it has.
  *

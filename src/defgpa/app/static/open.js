@@ -38,7 +38,7 @@ function drawStart(page, { projects, samples, version }, go) {
       "Landmarks of many specimens, from the files you have to a corrected, tested and exported study. Everything stays on this machine.",
     ),
     makeDrop(async (files) => {
-      const title = (files[0].name.split("/")[0] || "study").replace(/\.[^.]*$/, "");
+      const title = chooseTitle(files.map(({ name }) => name));
       const { id } = await post("/api/projects", { title });
       await send(id, files);
       await openProject(id);
@@ -92,8 +92,19 @@ function drawStart(page, { projects, samples, version }, go) {
   );
 }
 
+/** The folder of the files; otherwise the first that is no picture, mesh or table. */
+function chooseTitle(names) {
+  const [folder, rest] = names[0].split("/");
+  if (rest) return folder;
+  const isBeside = (name) =>
+    /\.(jpe?g|png|bmp|gif|webp|tiff?|ply|stl|obj|off|vt[kp]|csv|tsv|xlsx|txt)$/i.test(name);
+  const files = names.filter((name) => !isBeside(name));
+  const name = (files[0] ?? names[0]).replace(/\.[^.]*$/, "");
+  return (files.length > 1 ? name.replace(/[\s_.-]*\d+$/, "") : name) || name || "study";
+}
+
 /** Where files are dropped, or chosen by buttons. */
-function makeDrop(onfiles) {
+function makeDrop(onfiles, isFirst = true) {
   const give = async (files) => {
     if (!files.length) return;
     try {
@@ -116,7 +127,7 @@ function makeDrop(onfiles) {
   const drop = h(
     "section",
     { class: "drop", "aria-label": "Drop files here" },
-    h("h2", {}, "Drop landmark files here"),
+    h("h2", {}, isFirst ? "Drop landmark files here" : "Drop more files here"),
     h(
       "p",
       { class: "soft" },
@@ -125,7 +136,11 @@ function makeDrop(onfiles) {
     h(
       "div",
       { class: "row" },
-      h("button", { class: "primary", onclick: () => files.click() }, "Choose files"),
+      h(
+        "button",
+        { class: isFirst ? "primary" : "", onclick: () => files.click() },
+        "Choose files",
+      ),
       h("button", { onclick: () => folder.click() }, "Choose a folder"),
       files,
       folder,
@@ -269,7 +284,7 @@ function drawProject(page, go) {
         makeDrop(async (files) => {
           await send(project.id, files);
           await openProject(project.id);
-        }),
+        }, !hasShapes()),
       ),
       h(
         "section",
@@ -294,15 +309,21 @@ function drawProject(page, go) {
               ]),
             )
           : h("p", { class: "soft" }, "None yet."),
-        project.pictures > 0 &&
-          h(
-            "p",
-            { class: "soft" },
-            `${project.pictures} photographs are shown under their landmarks.`,
-          ),
+        describeBeside(project),
       ),
     ),
   );
+}
+
+/** Say how many specimens have a photograph or a mesh. */
+function describeBeside({ photographs = [], meshes = [] }) {
+  const count = (flags, noun) => {
+    const total = flags.filter(Boolean).length;
+    return total ? `${total} ${noun}${total > 1 ? "s" : ""}` : "";
+  };
+  const words = [count(photographs, "photograph"), count(meshes, "mesh").replace(/hs$/, "hes")];
+  const text = words.filter(Boolean).join(" and ");
+  return text && h("p", { class: "soft" }, `${text} shown with their landmarks.`);
 }
 
 function describe(project, info) {

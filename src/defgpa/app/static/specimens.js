@@ -162,6 +162,7 @@ class SpecimenPage {
     if (specimen === store.specimen && this.picture.isConnected) {
       this.show(keep || this.hasShown === specimen);
       this.hasShown = specimen;
+      if (!keep && this.isEditing && store.landmark !== null) this.view.face?.(store.landmark);
       this.drawRight();
     }
   }
@@ -424,7 +425,7 @@ class SpecimenPage {
           "set missing",
         ),
         button(
-          this.swapStart !== undefined && this.swapStart !== null ? "… with which?" : "Swap with …",
+          this.nameSwap(item),
           "S",
           () => this.act("swap"),
           landmark === null && !(item?.remedy === "swap"),
@@ -506,6 +507,13 @@ class SpecimenPage {
         }),
       ),
     );
+  }
+
+  /** Word the button that swaps: the pair of the finding, or what has to be clicked. */
+  nameSwap(item) {
+    if (this.swapStart !== undefined && this.swapStart !== null) return "… with which?";
+    if (item?.remedy !== "swap") return "Swap with …";
+    return `Swap ${item.landmarks.map((j) => store.project.landmarks[j]).join(" and ")}`;
   }
 
   makeFacts() {

@@ -143,19 +143,21 @@ export async function showTest(main) {
   const drawEffect = (controls, effects, which) => {
     const effect = effects[which],
       last = effect.levels.length - 1;
-    let [from, to, t, magnification] = [0, last, 1, 1];
+    let [from, to, t] = [0, last, 1];
     const levels = effect.levels.map((level, k) => [
       k,
       typeof level === "number" ? number(level) : String(level),
     ]);
-    const away = (drawing) =>
-      blend({ ...drawing, points: drawing.mean, grid: drawing.grid }, drawing, magnification);
-    const show = () => shape.draw(away(blend(effect.shapes[from], effect.shapes[to], t)));
+    const label = h("span", {});
+    const show = () => {
+      label.textContent = `Along the effect: ${t.toFixed(2)} (0 is ${levels[from][1]}, 1 is ${levels[to][1]})`;
+      shape.draw(blend(effect.shapes[from], effect.shapes[to], t));
+    };
     const slider = h("input", {
       type: "range",
       id: "effect",
-      min: 0,
-      max: 1,
+      min: -1, // beyond both ends the effect is exaggerated
+      max: 2,
       step: 0.02,
       value: "1",
       oninput: () => {
@@ -187,7 +189,7 @@ export async function showTest(main) {
           show();
         }),
       ),
-      h("label", { class: "field", style: { flex: 1 } }, h("span", {}, "Along the effect"), slider),
+      h("label", { class: "field", style: { flex: 1 } }, label, slider),
     );
     show();
   };

@@ -194,8 +194,10 @@ export class View2D {
   paintMean(context, colours) {
     const { mean, links } = this.scene;
     if (!mean) return;
-    context.strokeStyle = colours.faint;
-    context.lineWidth = 1;
+    const isOnPhotograph = Boolean(this.scene.photograph?.image);
+    context.strokeStyle = isOnPhotograph ? "#ffffff" : colours.faint;
+    context.lineWidth = isOnPhotograph ? 1.5 : 1;
+    if (isOnPhotograph) Object.assign(context, { shadowColor: "#000000", shadowBlur: 3 });
     context.setLineDash([4, 4]);
     for (const [a, b] of links ?? [])
       if (isThere(mean[a]) && isThere(mean[b])) this.stroke(context, [mean[a], mean[b]]);
@@ -210,6 +212,7 @@ export class View2D {
       context.lineTo(x, y + 3.5);
       context.stroke();
     }
+    context.shadowBlur = 0;
   }
 
   paintLinks(context, colours) {
@@ -230,8 +233,9 @@ export class View2D {
   /** Where the other specimens have the selected landmark. */
   paintCloud(context, colours) {
     if (!this.scene.cloud) return;
-    context.fillStyle = colours.mark;
-    context.globalAlpha = 0.35;
+    const isOnPhotograph = Boolean(this.scene.photograph?.image);
+    context.fillStyle = isOnPhotograph ? "#ff8cc6" : colours.mark;
+    context.globalAlpha = isOnPhotograph ? 0.9 : 0.35;
     for (const point of this.scene.cloud) {
       if (!isThere(point)) continue;
       const [x, y] = this.project(point);

@@ -3,11 +3,12 @@
 import * as THREE from "./three/three.module.min.js";
 import { h, oncePerFrame, token } from "./dom.js";
 import { box, isThere } from "./geometry.js";
-import { decimate, findBounds } from "./meshes.js";
+import { decimate, findBounds, findReach } from "./meshes.js";
 
 const REACH = 14; // pixels within which a landmark is picked
 const MAX_FACES_MOVING = 24_000; // drawn while the view is turned on a slow machine, all meshes
 const MAX_FACES_RESTING = 1_000_000; // drawn while it rests
+const MARGIN = 1.12; // half of the view, in sizes of what is shown
 const REST = 250; // milliseconds without movement until the view is drawn sharply
 const SLOW_FRAME = 45; // milliseconds
 
@@ -111,22 +112,7 @@ export class View3D {
     if (this.isBroken) return;
     this.scene = scene;
     this.dragged = null;
-    if (!keep || !this.frame) {
-      const bounds = [
-        ...scene.points,
-        ...(scene.mean ?? []),
-        ...(scene.estimates ?? []),
-        ...(scene.bounds ?? []),
-        ...(scene.meshes ?? []).flatMap(findBounds),
-      ];
-      const there = bounds.filter(isVector);
-      this.frame = box(there);
-      const middle = this.frame.low.map((x, k) => (x + this.frame.high[k]) / 2);
-      this.size = Math.max(
-        ...there.map((point) => Math.hypot(...point.map((x, k) => x - middle[k]))),
-        0,
-      );
-    }
+    if (!keep || !this.frame) this.frameScene();
     if (!keep) {
       this.zoom = 1;
       this.shift = [0, 0];
@@ -136,12 +122,35 @@ export class View3D {
     this.draw();
   }
 
+  /** Find the middle and the size of what is shown, meshes and all. */
+  frameScene() {
+    const { points, mean, estimates, bounds, meshes = [] } = this.scene;
+    const places = [points, mean, estimates, bounds].flatMap((rows) => rows ?? []).filter(isVector);
+    this.frame = box([...places, ...meshes.flatMap(findBounds)]);
+    if (this.frame.isEmpty) return;
+    const { low, high } = this.frame;
+    this.middle = low.map((x, k) => (x + high[k]) / 2);
+    const distances = places.map((point) => Math.hypot(...point.map((x, k) => x - this.middle[k])));
+    const reaches = meshes.map((mesh) => findReach(mesh, this.middle));
+    this.size = [...distances, ...reaches].reduce((most, x) => Math.max(most, x), 0) || 1;
+  }
+
+  /** Turn the view until a landmark is in front; where there is no mesh, all can be seen anyway. */
+  face(landmark) {
+    const point = this.place(landmark);
+    if (!point || !this.surfaces?.children.length) return;
+    const outwards = new THREE.Vector3(...point.map((x, k) => x - this.middle[k])).normalize();
+    const seen = outwards.clone().applyQuaternion(this.turned.quaternion);
+    if (seen.z > 0.5 || !seen.lengthSq()) return;
+    const target = new THREE.Vector3(seen.x, seen.y, 0).normalize().multiplyScalar(0.35).setZ(0.94);
+    const turn = new THREE.Quaternion().setFromUnitVectors(seen, target.normalize());
+    this.turned.quaternion.premultiply(turn);
+    this.draw();
+  }
+
   build() {
     this.empty(this.marks);
-    const { low, high, isEmpty } = this.frame;
-    if (isEmpty) return;
-    this.middle = low.map((x, k) => (x + high[k]) / 2);
-    this.size ||= 1;
+    if (this.frame.isEmpty) return;
     this.content.scale.setScalar(1 / this.size);
     this.content.position.set(...this.middle.map((x) => -x / this.size));
     const {
@@ -156,8 +165,7 @@ export class View3D {
       meshes = [],
     } = this.scene;
     this.buildSurfaces(meshes);
-    const radius = this.size * (points.length > 150 ? 0.009 : 0.016);
-    this.landmarkRadius = radius;
+    const radius = this.findRadius(points.length, meshes.length > 0);
     const places = points.map((_, j) => this.place(j));
     const groups = { accent: [], mark: [], unseen: [] };
     places.forEach((point, j) => {
@@ -170,6 +178,11 @@ export class View3D {
       groups[kind].push([point, j === selected ? radius * 1.5 : radius]);
     });
     for (const name of ["accent", "mark"]) this.addSpheres(groups[name], token(`--${name}`));
+    if (meshes.length)
+      for (const name of ["accent", "mark"]) {
+        const points = groups[name].map(([point]) => point); // those behind a mesh shine through
+        this.addDots(points, token(`--${name}`), 0.45, 9, false);
+      }
     this.addRings(
       groups.unseen.map(([point]) => point),
       token("--unseen"),
@@ -188,6 +201,13 @@ export class View3D {
     if (ghosts) this.addDots(ghosts, token("--accent"), 0.4, 5);
     this.addLinks(links ?? [], places, token("--link"));
     if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
+  }
+
+  /** Find the radius of landmarks that are as large in a small view as in a large one. */
+  findRadius(count, hasMesh) {
+    const pixels = count > 150 ? 3.5 : hasMesh ? 8 : 6;
+    const extent = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) || 600;
+    return (this.size * 2 * MARGIN * pixels) / extent;
   }
 
   place(landmark) {
@@ -294,12 +314,12 @@ export class View3D {
     this.marks.add(instances);
   }
 
-  /** Add small discs, all of one size on the screen: cheap where there are thousands. */
-  addDots(points, colour, opacity, size) {
+  /** Add discs of one size on the screen, cheap where there are thousands; hidden by meshes or not. */
+  addDots(points, colour, opacity, size, isHidden = true) {
     const places = points.filter(isVector);
     if (!places.length) return;
-    const material = this.useMaterial(`dot ${colour} ${opacity} ${size}`, () =>
-      makeDotMaterial(colour, opacity, size),
+    const material = this.useMaterial(`dot ${colour} ${opacity} ${size} ${isHidden}`, () =>
+      makeDotMaterial(colour, opacity, size, isHidden),
     );
     const geometry = new THREE.BufferGeometry().setFromPoints(places.map(vector));
     this.marks.add(new THREE.Points(geometry, material));
@@ -345,7 +365,7 @@ export class View3D {
     const isCoarse = Boolean(this.isMoving && this.isSlow && this.surfaces.children.length);
     this.setSharpness(width, height, isCoarse);
     const start = performance.now();
-    const reach = 1.12 / this.zoom,
+    const reach = MARGIN / this.zoom,
       aspect = width / height;
     const [rx, ry] = aspect > 1 ? [reach * aspect, reach] : [reach, reach / aspect];
     const dx = (-this.shift[0] / width) * 2 * rx,
@@ -576,10 +596,11 @@ function makeRingMaterial(colour) {
     sizeAttenuation: false,
     transparent: true,
     alphaTest: 0.3,
+    depthTest: false,
   });
 }
 
-function makeDotMaterial(colour, opacity, size) {
+function makeDotMaterial(colour, opacity, size, isHidden) {
   const map = drawTexture((context) => {
     context.fillStyle = colour;
     context.arc(32, 32, 30, 0, 7);
@@ -592,6 +613,7 @@ function makeDotMaterial(colour, opacity, size) {
     transparent: true,
     opacity,
     depthWrite: false,
+    depthTest: isHidden,
   });
 }
 

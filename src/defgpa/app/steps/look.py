@@ -1,0 +1,146 @@
+"""Look: the specimens of a project, all of them small and one of them large."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from defgpa.app.project import Project
+from defgpa.app.requests import Values, get_index
+from defgpa.app.responses import send_image, send_mesh, send_points
+from defgpa.edits import Action, EditLog
+from defgpa.errors import DefgpaError
+from defgpa.io.mesh.files import read_mesh
+
+if TYPE_CHECKING:
+    from defgpa.app.analyses import Analysis
+    from defgpa.app.study import Study
+
+
+def describe_project(project: Project, values: Values) -> dict[str, object]:
+    """Say everything about a project but its coordinates."""
+    study = project.study
+    state: dict[str, object] = {
+        "id": project.id,
+        "title": project.title,
+        "folder": str(project.folder),
+        "revision": project.revision,
+        "settings": project.settings,
+        "problem": study.problem,
+        "notes": study.notes,
+        "files": [
+            {"name": path.name, "role": role, "size": path.stat().st_size}
+            for role, paths in (("landmarks", study.sources), ("table", study.tables))
+            for path in paths
+            if path.is_file()
+        ],
+        "log": describe_log(project.log),
+    }
+    return state if study.original is None else state | _describe_specimens(study)
+
+
+def _describe_specimens(study: Study) -> dict[str, object]:
+    """Say what is known about the specimens of the files, edited but with all of them."""
+    shapes = study.all_shapes
+    reflected = [0] * shapes.n_shapes
+    for edit in study.edits:
+        if edit.action is Action.REFLECT and edit.specimen is not None:
+            reflected[shapes.names.index(edit.specimen)] ^= 1
+    return {
+        "info": study.describe(),
+        "names": shapes.names,
+        "landmarks": shapes.landmarks,
+        "dims": shapes.n_dims,
+        "links": shapes.links,
+        "faces": shapes.faces,
+        "columns": study.columns,
+        "photographs": [name in study.photographs for name in shapes.names],
+        "scales": shapes.metadata.get("scales") or [None] * shapes.n_shapes,
+        "reflected": reflected,
+        "meshes": [name in study.meshes for name in shapes.names],
+        "included": study.numbers_in_analysis,
+        "missing": (~shapes.visible).sum(axis=1),
+    }
+
+
+def describe_log(log: EditLog) -> dict[str, object]:
+    """Return the edits in words, and those that can be redone."""
+    edits = [{"text": str(edit), "time": edit.time, "action": edit.action} for edit in log.edits]
+    return {"edits": edits, "undone": [str(edit) for edit in log.undone]}
+
+
+def describe_specimen(project: Project, number: int) -> dict[str, object]:
+    """Return one specimen with all digits, and where the mean shape lies in it."""
+    study = project.study
+    try:
+        place = study.find_mean_place(number)
+    except DefgpaError:
+        place = None  # the shapes cannot be superimposed; they can be looked at
+    return {
+        "number": number,
+        "points": study.all_shapes.points[number],
+        "original": study.original.points[number] if study.original is not None else None,
+        "place": place,
+    }
+
+
+def show_specimen(project: Project, values: Values) -> dict[str, object]:
+    """Send the specimen of a number."""
+    return describe_specimen(project, get_index(values, "number", len(project.study.all_shapes)))
+
+
+def show_points(project: Project, values: Values) -> Response:
+    """Send the coordinates of all specimens (n, m, d)."""
+    return send_points(project.study.all_shapes.points)
+
+
+def show_superimposed_points(project: Project, values: Values) -> Response:
+    """Send the superimposed coordinates of the specimens that are analysed."""
+    return send_points(project.study.superimposition.superimposed)
+
+
+def show_superimposition(project: Project, values: Values) -> dict[str, object]:
+    """Say how far the superimposed specimens are from their mean shape."""
+    study = project.study
+    alignment = study.superimposition
+    return {
+        "revision": project.revision,
+        "mean": alignment.reference,
+        "included": study.numbers_in_analysis,
+        "sizes": study.sizes,
+        "distances": np.sqrt(np.nanmean(alignment.residuals**2, axis=1)),
+    }
+
+
+def show_specimen_table(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:
+    """Send the columns of ``specimens.csv``, one value for every specimen of the files."""
+    specimens, _ = analysis.study.numbers_in_analysis
+    count = len(analysis.study.all_shapes)
+    columns: dict[str, list[object]] = {}
+    for name, column in analysis.tabulate_specimens().items():
+        columns[name] = [None] * count
+        for number, value in zip(specimens, column, strict=True):
+            columns[name][number] = value
+    return {"revision": project.revision, "columns": columns}
+
+
+def show_photograph(project: Project, values: Values) -> Response:
+    """Send the photograph of a specimen."""
+    study = project.study
+    name = study.all_shapes.names[get_index(values, "number", len(study.all_shapes))]
+    if name not in study.photographs:
+        raise HTTPException(404)
+    return send_image(study.photographs[name])
+
+
+def show_mesh(project: Project, values: Values) -> Response:
+    """Send the mesh of a specimen."""
+    study = project.study
+    name = study.all_shapes.names[get_index(values, "number", len(study.all_shapes))]
+    if name not in study.meshes:
+        raise HTTPException(404)
+    mesh = read_mesh(study.meshes[name])
+    return send_mesh(mesh.vertices, mesh.faces)
