@@ -230,7 +230,9 @@ CALLS = {
         "compare_models": lambda made: statistics.compare_models(
             made.test("shape ~ 1"), made.result(statistics, "procrustes_anova")
         ),
+        "partition_by_links": lambda made: statistics.partition_by_links(made.shapes),
         "procrustes_anova": lambda made: made.test("shape ~ g"),
+        "read_partitions": lambda made: statistics.read_partitions(made.points, ["1", "2"]),
         "read_tree": lambda made: statistics.read_tree(made.tree),
         "specimens": lambda made: statistics.specimens(made.rigid, made.groups),
     },

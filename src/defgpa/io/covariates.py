@@ -83,6 +83,8 @@ def read_covariate_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[l
     ...     read_covariate_rows(file)
     (['id', 'site'], [['a', 'north'], ['b', 'south']])
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise FormatError(f"Expected the path of a table; got {type(path).__name__}.")
     place = Path(path)
     is_excel = place.suffix.lower() in _EXCEL or read_head(place).startswith(b"PK\x03\x04")
     lines = _read_sheet(place) if is_excel else _read_text_table(place)

@@ -74,6 +74,8 @@ def choose_magnification(lengths: Array, mean: Array, magnify: float | None) -> 
     extents = np.ptp(mean, axis=0)
     extent = float(np.sqrt(extents.max() * max(extents.min(), 0.1 * extents.max())))
     factor = 0.15 * extent / longest
+    if not factor > 0:  # of a single landmark
+        return 1.0
     power = 10.0 ** np.floor(np.log10(factor))
     return float(max(step * power for step in (1.0, 2.0, 5.0) if step * power <= factor))
 
@@ -106,15 +108,15 @@ def draw_change(
 ) -> None:
     """Draw how a shape (m, d) differs from the mean (m, d), on 2-D axes of its own.
 
-    In 2-D a grid over the mean, bent to the shape; of a mesh the surface of the shape, darker the
-    farther it is from the mean; otherwise lines that lead from the mean to the shape.
+    In 2-D a grid over three landmarks or more, bent to the shape; of a mesh the surface of the
+    shape, darker the farther it is from the mean; otherwise lines that lead from the mean to it.
     """
     flat_mean, flat_shape = view(mean), view(shape)
     if surface is not None:
         moved = np.linalg.norm(shape - mean, axis=1)
         share = moved / (float(moved.max()) or 1.0)
         style.project_surface(ax, view.turn(shape), surface, share)
-    elif mean.shape[1] == 2:
+    elif mean.shape[1] == 2 and len(mean) > 2:  # fewer landmarks bend no grid
         knots = style.choose_evenly(len(mean), _MAX_KNOTS)
         extents = np.ptp(mean, axis=0)
         cells = int(np.clip(5.0 * extents.max() / max(extents.min(), 1e-12), 10, 30))
