@@ -23,7 +23,7 @@ from defgpa import DefgpaWarning, ShapeError
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
 from defgpa.estimators import DeformableProblem
-from defgpa.model_selection import sweep
+from defgpa.model_selection import smoothing
 from support import EXACT
 
 
@@ -472,25 +472,26 @@ def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tm
 
 def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp_path, monkeypatch):
     fitted, folded = Counter(), Counter()
-    align, validate = DeformableProblem.align, sweep.validate_folds
+    align, predict = DeformableProblem.align, smoothing.predict_folds
 
     def count_fit(self):
         fitted[id(self.cost)] += 1
         problems.append(self)
         return align(self)
 
-    def count_folds(model, folds, *rest):
-        folded.update((tuple(fold), id(model.problem)) for fold in folds)
-        return validate(model, folds, *rest)
+    def count_folds(problem, *rest):
+        folded[id(problem)] += 1
+        problems.append(problem)
+        return predict(problem, *rest)
 
     problems = []  # kept, so that no number is used twice
     monkeypatch.setattr(DeformableProblem, "align", count_fit)
-    monkeypatch.setattr(sweep, "validate_folds", count_folds)
+    monkeypatch.setattr(smoothing, "predict_folds", count_folds)
     words = ("--smoothing", "auto", "--report", "--fold-size", 15, "--quiet")
     code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
     assert code == 0, err
     assert len(fitted) == 15 + 1  # the smoothing that was chosen is fitted from its own bases
-    assert len(folded) == 15 * 3
+    assert len(folded) == 15
     assert max(fitted.values()) == max(folded.values()) == 1
 
 

@@ -342,7 +342,9 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     verdict = Verdict("mine", "EUC_d", False, 0.91, 0.001, "on and on")
     made = page(wings, comparison=Comparison(rows, 1, verdict))
     assert verdict.conclusion in made.prose
-    assert made.compared[:5] == [
+    methods = [given["data-method"] for _, given in made.tags if "data-method" in given]
+    assert methods == ["mine", "EUC_d", "tiny", "<other>"]  # by rank
+    assert made.compared[5:10] == [
         ("rmse_datum", 22.375),
         ("rmse_reference", 22.376),
         ("cve", 23.0625),

@@ -125,7 +125,8 @@ def _relate_to_size(error: float, alignment: Alignment) -> str:
 
 
 def tabulate_comparison(comparison: Comparison) -> list[dict[str, object]]:
-    """Tabulate the methods with their errors; the one that predicts best is marked."""
+    """Tabulate the methods with their errors, the one that predicts best first and marked."""
+    ranks = {name: rank for rank, name in enumerate(comparison.ranking)}
     return [
         {
             "name": row.name,
@@ -140,7 +141,7 @@ def tabulate_comparison(comparison: Comparison) -> list[dict[str, object]]:
             "best": row is comparison.best,
             "failure": row.failure,
         }
-        for row in comparison.rows
+        for row in sorted(comparison.rows, key=lambda row: ranks.get(row.name, len(ranks)))
     ]
 
 

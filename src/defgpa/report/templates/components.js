@@ -114,8 +114,13 @@ const spacePlots = {
       ...more,
     });
     const small = order.length > 1000;
+    const { kinds, kindOf } = colouring(allShapes);
+    const usual = order.filter((i) => !odd[i]);
     const data = [
-      trace(order.filter((i) => !odd[i]), { size: small ? 4 : 8, color: groupColour(0) }),
+      ...(groupNames()
+        ? kinds.map(({ name, colour: color, symbol }, k) => trace(usual.filter((i) => kindOf(i) === k),
+          { size: small ? 4 : 8, color, symbol }, { name: escapeMarkup(shorten(name, 30)), showlegend: true }))
+        : [trace(usual, { size: small ? 4 : 8, color: groupColour(0) })]),
       trace(order.filter((i) => odd[i]), { size: small ? 6 : 10, color: colour("missing") }, { name: "outlier", showlegend: true }),
     ];
     if (state.marked >= 0) {
