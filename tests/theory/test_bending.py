@@ -77,10 +77,9 @@ def test_in_these_coordinates_the_bending_is_a_sum_of_squares(counts, ridge, rng
     controls = grid.points
     k, d = controls.shape[1:]
     kernel = kernel_of(controls) + ridge * np.eye(k)
-    for mixing in (
-        bending.compute_spline_mixing(controls, ridge),
-        bending.compute_grid_mixing(grid, ridge),
-    ):
+    units = np.zeros((len(controls), d)), np.ones(len(controls))
+    on_grid = bending.ThinPlateBasis(controls, *units, ridge, stiffness=units[1], grid=grid)
+    for mixing in (bending.compute_spline_mixing(controls, ridge), on_grid.mixing):
         weights = mixing[:, :k, : k - d - 1]
         energy = np.swapaxes(weights, 1, 2) @ kernel @ weights
         np.testing.assert_allclose(
