@@ -46,6 +46,10 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
         (``arrayspecs(as.matrix(read.csv("superimposed.csv", row.names = 1)), p, k)``), NaN where
         not seen, and ``specimens.csv``. ``"morphoj"``: the shapes as measured, tab-separated.
 
+    Returns
+    -------
+    list[Path]
+
     Examples
     --------
     >>> import numpy as np

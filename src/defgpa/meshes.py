@@ -42,6 +42,10 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
         ``alignment.warps[i]``, its ``inverse()`` or ``exact_inverse()``, or any function from
         (p, d) to (p, d).
 
+    Returns
+    -------
+    ndarray
+
     Examples
     --------
     >>> import numpy as np
@@ -72,6 +76,11 @@ def warp_mesh(mesh: Mesh, warp: Mapping) -> Mesh:
         In the space of a shape (or of the reference, for an inverse).
     warp : callable
         As in ``warp_points``.
+
+    Returns
+    -------
+    Mesh
+        Vertices in a fixed order, with triangles, colours and scalar fields.
 
     Examples
     --------

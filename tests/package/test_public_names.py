@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
 
 import defgpa
@@ -45,3 +48,31 @@ def test_the_design_names_are_listed():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nonsense"):
         _ = defgpa.nonsense
+
+
+PACKAGES = [
+    "defgpa",
+    *(
+        f"defgpa.{name}"
+        for name in (
+            *("completion", "datasets", "images", "io", "model_selection", "semilandmarks"),
+            *("statistics", "warps"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_functions_list_what_they_take_and_return(package):
+    module = importlib.import_module(package)
+    lacking = []
+    for name in module.__all__:
+        function = getattr(module, name)
+        if not inspect.isfunction(function):
+            continue
+        signature, docstring = inspect.signature(function), inspect.getdoc(function)
+        if signature.parameters and "\nParameters\n-----" not in docstring:
+            lacking.append(f"{name}: Parameters")
+        if signature.return_annotation != "None" and "\nReturns\n-----" not in docstring:
+            lacking.append(f"{name}: Returns")
+    assert lacking == []

@@ -142,7 +142,18 @@ def complete(shapes: Alignment | ShapesLike, method: str | None = None) -> Compl
 
 
 def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None) -> Completion:
-    """Estimate every missing landmark as `complete` does, without a warning of its findings."""
+    """Estimate every missing landmark as `complete` does, without a warning of its findings.
+
+    Parameters
+    ----------
+    shapes, method
+        As in `complete`.
+
+    Returns
+    -------
+    Completion
+        Shapes without gaps, and how far to trust what filled them.
+    """
     if method not in (None, *METHODS):
         raise ValueError(
             f"The 'method' parameter of complete must be one of {format_names(METHODS)}, or None. "

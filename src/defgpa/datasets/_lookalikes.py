@@ -44,6 +44,11 @@ def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     seed : int
         The same seed, the same family.
 
+    Returns
+    -------
+    Synthetic
+        Shapes made from a known truth.
+
     Examples
     --------
     >>> make_faces().shapes
@@ -84,6 +89,11 @@ def make_livers(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0
         Standard deviation in millimetres.
     seed : int
         The same seed, the same family.
+
+    Returns
+    -------
+    Synthetic
+        Shapes made from a known truth.
 
     Examples
     --------

@@ -149,6 +149,11 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     seed : int
         The same seed, the same wings.
 
+    Returns
+    -------
+    Synthetic
+        Shapes made from a known truth.
+
     Examples
     --------
     >>> make_wings(per_kind=20).shapes.n_shapes

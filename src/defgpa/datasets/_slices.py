@@ -71,6 +71,11 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
     seed : int
         The same seed, the same slices.
 
+    Returns
+    -------
+    Slices
+        Pictures of slices and their landmarks.
+
     Examples
     --------
     >>> slices = make_slices(3)

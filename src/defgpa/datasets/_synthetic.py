@@ -113,6 +113,11 @@ def smooth_family(
     seed : int
         The same seed, the same family.
 
+    Returns
+    -------
+    Synthetic
+        Shapes made from a known truth.
+
     Examples
     --------
     >>> from defgpa.datasets import Blocks

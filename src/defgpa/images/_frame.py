@@ -115,6 +115,15 @@ Placement = Callable[[Image], Frame]
 def rows_down(image: Image) -> Frame:
     """Place an image so that (x, y) is column x and row y, from the middle of the first pixel.
 
+    Parameters
+    ----------
+    image : ndarray of shape (n_rows, n_columns, …)
+
+    Returns
+    -------
+    Frame
+        A raster in the plane: the pixel in column c and row r lies at origin + step · (c, r).
+
     Examples
     --------
     >>> import numpy as np
@@ -126,6 +135,15 @@ def rows_down(image: Image) -> Frame:
 
 def rows_up(image: Image) -> Frame:
     """Place an image so that (x, y) is column x and row height − y, as in TPS files.
+
+    Parameters
+    ----------
+    image : ndarray of shape (n_rows, n_columns, …)
+
+    Returns
+    -------
+    Frame
+        A raster in the plane: the pixel in column c and row r lies at origin + step · (c, r).
 
     Examples
     --------
@@ -156,6 +174,11 @@ def common_frame(
         Side of a pixel in the units of the reference; by default as in the first image.
     placement : callable
         Where the images lie in the planes of their landmarks; see ``warp_image``.
+
+    Returns
+    -------
+    Frame
+        A raster in the plane: the pixel in column c and row r lies at origin + step · (c, r).
 
     Examples
     --------

@@ -145,6 +145,15 @@ def read_image(path: str | os.PathLike[str]) -> Image:
 
     Needs imageio: ``pip install "defgpa[images]"``.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Image
+
     Examples
     --------
     >>> import os, tempfile
@@ -167,7 +176,14 @@ def read_image(path: str | os.PathLike[str]) -> Image:
 
 
 def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
-    """Write a picture with 8 bits per channel as PNG, TIFF or WebP, transparent where masked."""
+    """Write a picture with 8 bits per channel as PNG, TIFF or WebP, transparent where masked.
+
+    Parameters
+    ----------
+    picture : Picture
+    path : str or path
+        A file that ends with ``.png``, ``.tif``, ``.tiff`` or ``.webp``.
+    """
     target = Path(path)
     if target.suffix.lower() not in _TRANSPARENT:
         raise FormatError(

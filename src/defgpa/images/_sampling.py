@@ -25,6 +25,15 @@ Sampling = Callable[[Image], Sampler]
 def linear(image: Image) -> Sampler:
     """Interpolate linearly between the four pixels around a position.
 
+    Parameters
+    ----------
+    image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+
+    Returns
+    -------
+    callable
+        From positions (p, 2), column and row, to values (p, n_channels).
+
     Examples
     --------
     >>> import numpy as np
@@ -51,6 +60,15 @@ def linear(image: Image) -> Sampler:
 def nearest(image: Image) -> Sampler:
     """Take the value of the nearest pixel, for images of labels.
 
+    Parameters
+    ----------
+    image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+
+    Returns
+    -------
+    callable
+        From positions (p, 2), column and row, to values (p, n_channels).
+
     Examples
     --------
     >>> import numpy as np
@@ -69,6 +87,15 @@ def nearest(image: Image) -> Sampler:
 
 def cubic(image: Image) -> Sampler:
     """Evaluate the cubic spline through the pixels: sharper and slower than linear, more memory.
+
+    Parameters
+    ----------
+    image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+
+    Returns
+    -------
+    callable
+        From positions (p, 2), column and row, to values (p, n_channels).
 
     Examples
     --------

@@ -88,8 +88,17 @@ def find_unsupported_metadata(
 ) -> tuple[str, ...]:
     """Find the metadata that `write_shapes` would leave out, in words.
 
-    Parameters are those of `write_shapes`. Landmark labels and names that a format cannot hold
+    Landmark labels and names that a format cannot hold
     are pointed out while they are written.
+
+    Parameters
+    ----------
+    shapes, path, format
+        As in `write_shapes`.
+
+    Returns
+    -------
+    tuple[str, ...]
 
     Examples
     --------

@@ -368,7 +368,12 @@ def compare(
 
 
 def default_methods() -> dict[str, Any]:
-    """Return the methods of the paper's Table 2, similarities, and the elastic family."""
+    """Return the methods of the paper's Table 2, similarities, and the elastic family.
+
+    Returns
+    -------
+    dict[str, Any]
+    """
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
         "EUC_d": EuclideanGPA(),
@@ -381,7 +386,17 @@ def default_methods() -> dict[str, Any]:
 
 
 def published_methods(theta: float | None = None) -> dict[str, Any]:
-    """Return the six methods of the paper's Table 2 with its proportions, and its θ if given."""
+    """Return the six methods of the paper's Table 2 with its proportions, and its θ if given.
+
+    Parameters
+    ----------
+    theta : float, optional
+        θ of the thin-plate splines, absolute.
+
+    Returns
+    -------
+    dict[str, Any]
+    """
     warps: dict[str, Any] = {
         "AFF_r": Affine(),
         **{f"TPS_r({k})": ThinPlateSpline(points_per_axis=k, theta=theta) for k in (3, 5, 7)},

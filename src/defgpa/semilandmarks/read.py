@@ -43,6 +43,10 @@ def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]
     shapes : Shapes
         Whose landmarks are meant.
 
+    Returns
+    -------
+    list[list[int]]
+
     Examples
     --------
     >>> import tempfile
@@ -70,6 +74,10 @@ def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
         ``buildtemplate``.
     shapes : Shapes
         Whose landmarks are meant.
+
+    Returns
+    -------
+    list[int]
 
     Examples
     --------

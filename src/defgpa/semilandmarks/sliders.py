@@ -36,6 +36,15 @@ def curves_of(shapes: Shapes) -> list[list[int]]:
 
     The ends of a curve stay; an outline is closed.
 
+    Parameters
+    ----------
+    shapes : Shapes
+        As read from a TPS file.
+
+    Returns
+    -------
+    list[list[int]]
+
     Examples
     --------
     >>> names = ["1", "curve1_1", "curve1_2", "curve1_3", "outline1_1", "outline1_2", "outline1_3"]

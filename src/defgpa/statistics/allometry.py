@@ -96,6 +96,11 @@ def allometry(
     n_permutations, seed, space, superimpose, n_imputations, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    Allometry
+        Shape regressed on log size.
+
     Examples
     --------
     >>> import numpy as np

@@ -179,6 +179,11 @@ def classify(
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    Classification
+        Specimens assigned to groups by shape.
+
     Examples
     --------
     >>> import numpy as np

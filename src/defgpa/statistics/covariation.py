@@ -144,6 +144,11 @@ def two_block_pls(
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    TwoBlockPLS
+        Two blocks of variables and the axes along which they vary together.
+
     Examples
     --------
     >>> import numpy as np

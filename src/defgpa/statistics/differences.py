@@ -98,6 +98,11 @@ def landmark_differences(
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    LandmarkDifferences
+        Two groups landmark by landmark.
+
     Examples
     --------
     >>> import numpy as np

@@ -118,6 +118,11 @@ def disparity(
     n_permutations, seed, space, superimpose, n_imputations, progress
         As in `procrustes_anova`; imputations average the squared residuals.
 
+    Returns
+    -------
+    Disparity
+        Procrustes variances of groups, and their differences.
+
     Examples
     --------
     >>> import numpy as np

@@ -93,6 +93,11 @@ def compare_effect_sizes(
     names : sequence of str, optional
         Of the results; ``1``, ``2``, … by default.
 
+    Returns
+    -------
+    EffectSizes
+        Effect sizes compared between data sets, by pairs.
+
     Examples
     --------
     >>> import numpy as np

@@ -119,6 +119,11 @@ def evolutionary_rates(
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    EvolutionaryRates
+        Rates of evolution by group of species.
+
     Examples
     --------
     >>> import numpy as np

@@ -166,6 +166,11 @@ def group_allometry(
         at random, or permuted, as geomorph does. P of permuted residuals is too small for angles.
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
+
+    Returns
+    -------
+    GroupAllometry
+        How shape changes with size, in all specimens and in each group.
     """
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes

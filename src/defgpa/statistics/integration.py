@@ -99,6 +99,11 @@ def integration(
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    ModuleTest
+        Integration or modularity of the modules of a shape.
+
     Examples
     --------
     >>> import numpy as np
@@ -181,6 +186,11 @@ def eigenvalue_variance(
     ----------
     x, space, superimpose
         As in `integration`. At least 4 specimens.
+
+    Returns
+    -------
+    EigenvalueVariance
+        Integration of all coordinates together.
     """
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes

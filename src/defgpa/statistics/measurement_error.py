@@ -90,6 +90,11 @@ def measurement_error(
         Who, and by which observer, device or session; every subject once by each.
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
+
+    Returns
+    -------
+    MeasurementError
+        Systematic and random error of replicates.
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)

@@ -58,6 +58,11 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     shapes : array (m, d) or (n, m, d)
         All landmarks seen. Of several shapes, superimposed, the pairs of their mean.
 
+    Returns
+    -------
+    MirrorPairs
+        The pairs of a nearly symmetric shape.
+
     Raises
     ------
     DefgpaError

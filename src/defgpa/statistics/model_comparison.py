@@ -22,6 +22,11 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
     reduced, full : ProcrustesAnova
         Of the same specimens; every term of the reduced model is one of the full model's space.
 
+    Returns
+    -------
+    EffectTable
+        Effects in the order in which they entered the model; prints like R's.
+
     Examples
     --------
     >>> import numpy as np

@@ -46,6 +46,11 @@ def modularity(
     interval : bool
         Whether to resample specimens for a 95 % interval.
 
+    Returns
+    -------
+    ModuleTest
+        Integration or modularity of the modules of a shape.
+
     Examples
     --------
     >>> import numpy as np

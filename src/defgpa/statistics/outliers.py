@@ -160,6 +160,11 @@ def outliers(
     space, superimpose
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    Outliers
+        How odd every specimen and every landmark of it is.
+
     Examples
     --------
     >>> import numpy as np

@@ -93,7 +93,17 @@ def read_partitions(
 
 
 def partition_by_links(shapes: Shapes) -> dict[str, list[int]]:
-    """Return the parts of the wireframe that hang together as modules: part_1, part_2, …"""
+    """Return the parts of the wireframe that hang together as modules: part_1, part_2, …
+
+    Parameters
+    ----------
+    shapes : Shapes
+        With links between all landmarks of a module.
+
+    Returns
+    -------
+    dict[str, list[int]]
+    """
     pairs = np.array(list(shapes.links), dtype=np.intp).reshape(-1, 2)
     m = shapes.n_landmarks
     lone = np.setdiff1d(np.arange(m), pairs)

@@ -134,6 +134,11 @@ def phylogenetic_components(
     space, superimpose
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    PhylogeneticComponents
+        Components of shape, with the scores and shapes of species and their ancestors.
+
     Examples
     --------
     >>> import numpy as np

@@ -120,6 +120,11 @@ def phylogenetic_signal(
         Phylogenetically aligned components in that likelihood; by default all that vary, at most
         two fewer than species.
 
+    Returns
+    -------
+    PhylogeneticSignal
+        Phylogenetic signal of shape.
+
     Examples
     --------
     >>> import numpy as np

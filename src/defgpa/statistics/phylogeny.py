@@ -131,6 +131,11 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
     source : path or str
         A file, or ``"(a:1,(b:1,c:1):1);"``. Of several trees the first is taken.
 
+    Returns
+    -------
+    Phylogeny
+        A rooted tree with branch lengths.
+
     Examples
     --------
     >>> tree = read_tree("(a:2,(b:1,c:1):1);")

@@ -94,6 +94,11 @@ def repeatability(
     space, superimpose
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    Repeatability
+        Repeatability over all landmarks and of each.
+
     Examples
     --------
     >>> import numpy as np

@@ -33,6 +33,10 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     groups : sequence of n, optional
         One value a shape.
 
+    Returns
+    -------
+    dict[str, list[Any]]
+
     Examples
     --------
     >>> import numpy as np

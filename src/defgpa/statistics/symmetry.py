@@ -188,6 +188,11 @@ def symmetry(
     n_permutations, seed, space, progress
         As in `procrustes_anova`.
 
+    Returns
+    -------
+    Symmetry
+        Symmetric and asymmetric parts of shape; prints its two-way table.
+
     Examples
     --------
     >>> import numpy as np

@@ -113,6 +113,11 @@ def trajectories(
         permuted, as RRPP does. P of permuted residuals is too small for angles.
     n_permutations, seed, space, superimpose, progress
         As in `procrustes_anova`.
+
+    Returns
+    -------
+    Trajectories
+        Paths of groups through shape space, and how they differ.
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(x, space=space, superimpose=superimpose)

@@ -309,6 +309,11 @@ def landmark_kernel(quantile: float = 0.2, smoothing: float = 1e-3) -> RadialBas
     smoothing : float
         τ, relative and dimensionless; the μ of kernel GPA is τ times the visible landmarks.
 
+    Returns
+    -------
+    RadialBasis
+        Radial basis warps: Gaussians, multiquadrics, Wendland functions, polyharmonic splines.
+
     Examples
     --------
     >>> import numpy as np

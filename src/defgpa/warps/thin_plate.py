@@ -275,6 +275,16 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     """Fit the thin-plate spline, without smoothing, that takes each source point to its target.
 
     Solves [[K, C̃], [C̃ᵀ, 0]] [w; A] = [targets; 0] in the sources' own units.
+
+    Parameters
+    ----------
+    sources : ndarray of shape (n_points, n_dims)
+    targets : ndarray of shape (n_points, n_dims)
+
+    Returns
+    -------
+    Warp
+        A warp of the plane or of space, callable on any points (p, d).
     """
     frame = measure_points(sources)
     k, d = sources.shape

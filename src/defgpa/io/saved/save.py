@@ -81,6 +81,16 @@ def save(alignment: Alignment, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Alignment:
     """Read an alignment that ``defgpa.save`` wrote.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Alignment
+        Shapes aligned by warps onto a common reference; immutable.
+
     Raises
     ------
     FormatError
@@ -99,7 +109,17 @@ def load(path: str | os.PathLike[str]) -> Alignment:
 
 
 def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """Read the header of a saved result: format, version, provenance, layout."""
+    """Read the header of a saved result: format, version, provenance, layout.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Mapping[str, Any]
+    """
     return _open_archive(Path(path))[0]
 
 
