@@ -64,6 +64,7 @@ from defgpa.solvers.elastic_warps import (
     elastic_weights,
     linear_projections,
 )
+from defgpa.solvers.influence import find_reference_without
 from defgpa.solvers.leverage import (
     compute_affine_leverage,
     compute_similarity_leverage,
@@ -148,7 +149,8 @@ class AlignmentEstimator(BaseEstimator):
         settings = check_robust(self.robust, type(self).__name__)
         if settings is not None:
             return self._align_robustly(valid, settings)
-        return self.add_input_findings(self._solve(valid, geometry), geometry)
+        alignment, problem = self._solve(valid, geometry)
+        return self.add_input_findings(alignment, geometry, problem)
 
     def _validate(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
         """Return shapes that can be aligned and fit into memory, and their geometry."""
@@ -157,11 +159,22 @@ class AlignmentEstimator(BaseEstimator):
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
         return valid, valid.measure()
 
-    def _solve(self, shapes: Shapes, geometry: Geometry) -> Alignment:
-        """Align valid shapes: a landmark of one shape only is left out, then placed by its warp."""
+    def _solve(
+        self, shapes: Shapes, geometry: Geometry
+    ) -> tuple[Alignment, DeformableProblem | None]:
+        """Align valid shapes: a landmark of one shape only is left out, then placed by its warp.
+
+        The warps as they were eliminated are returned, too, where they were.
+        """
         with self._choose_threads(shapes):
             shared, shared_geometry = keep_common_landmarks(shapes, geometry)
-            return place_lone_landmarks(self._align_core(shared, shared_geometry), shapes)
+            problem = self._prepare_core(shared, shared_geometry)
+            core = problem.align() if problem else self._align_core(shared, shared_geometry)
+            return place_lone_landmarks(core, shapes), problem
+
+    def _prepare_core(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem | None:
+        """Eliminate the warps of linked shapes; None for methods that do not."""
+        return None
 
     def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         """Align shapes that are linked by their landmarks and each extended enough."""
@@ -222,36 +235,50 @@ class AlignmentEstimator(BaseEstimator):
         raise NotImplementedError
 
     def add_input_findings(
-        self, alignment: Alignment, geometry: Geometry | None = None
+        self,
+        alignment: Alignment,
+        geometry: Geometry | None = None,
+        problem: DeformableProblem | None = None,
     ) -> Alignment:
-        """Check the shapes of an alignment, and add what is found to its findings."""
+        """Check the shapes of an alignment, and add what is found to its findings.
+
+        Where the warps as they were eliminated are given (``problem``), the influence of doubtful
+        landmarks follows from them; otherwise the shapes are fitted once more without each.
+        """
         tuning, geometry = self.tuning or DEFAULT, geometry or alignment.shapes.measure()
         findings = [
-            self._measure_influence(finding, alignment)
+            self._measure_influence(finding, alignment, problem)
             for finding in check_input(alignment, geometry, tuning)
         ]
         all_findings = (*alignment.findings, *findings)
         return replace(alignment, findings=add_deformation_finding(all_findings, alignment, tuning))
 
-    def _measure_influence(self, finding: Finding, alignment: Alignment) -> Finding:
+    def _measure_influence(
+        self, finding: Finding, alignment: Alignment, problem: DeformableProblem | None
+    ) -> Finding:
         """Add to a finding on landmarks of a shape how the reference changes without them."""
         shapes, max_landmarks = alignment.shapes, (self.tuning or DEFAULT).refitted_landmarks
         if not (finding.landmarks and finding.shapes and shapes.visible.size < max_landmarks):
             return finding
-        doubtful = [shapes.landmarks.index(label) for label in finding.landmarks]
-        points = np.array(shapes.points)
-        points[shapes.index(finding.shapes[0]), doubtful] = np.nan
+        shape = shapes.index(finding.shapes[0])
+        doubtful = np.array([shapes.landmarks.index(label) for label in finding.landmarks])
         try:
-            refitted = self.solve(shapes.with_points(points))
+            change = None if problem is None else problem.measure_influence(shape, doubtful, shapes)
+            if change is None:
+                points = np.array(shapes.points)
+                points[shape, doubtful] = np.nan
+                refitted = self.solve(shapes.with_points(points))
+                shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
+                change = procrustes_distance(
+                    refitted.reference[shared], alignment.reference[shared]
+                )
         except DefgpaError:  # the others are not linked without it
             return finding
-        shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
-        change = procrustes_distance(refitted.reference[shared], alignment.reference[shared])
         return replace(finding, values={**finding.values, "change": change})
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """Align shapes without checking them for mistakes."""
-        return self._solve(*self._validate(shapes))
+        return self._solve(*self._validate(shapes))[0]
 
     def _choose_threads(self, shapes: Shapes) -> AbstractContextManager[None]:
         """Use as many threads as pay: a landmark becomes more numbers where warps bend."""
@@ -507,8 +534,8 @@ class DefGPA(AlignmentEstimator):
             self.tuning or DEFAULT,
         )
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
-        return self.prepare(shapes, geometry).align()
+    def _prepare_core(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem | None:
+        return self.prepare(shapes, geometry)
 
     def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
@@ -549,6 +576,21 @@ class DeformableProblem:
         """Align the shapes."""
         warps = make_warps(self.cost, self.fit.coefficients, self.shapes)
         return make_deformable_alignment(self.shapes, self.fit, warps, self.model)
+
+    def measure_influence(self, shape: int, landmarks: Index, shapes: Shapes) -> float | None:
+        """Measure by how much the reference changes without some landmarks of one shape.
+
+        ``landmarks`` are those of ``shapes``, of which some may be in one shape only. None where
+        the other landmarks do not tell.
+        """
+        shared = find_common_landmarks(shapes)
+        if not np.isin(landmarks, shared).all():
+            return None
+        local = np.searchsorted(shared, landmarks)
+        reference = find_reference_without(
+            self.local, self.cost, self.method, self.fit.spectrum, shape, local
+        )
+        return None if reference is None else procrustes_distance(reference, self.fit.reference)
 
     def scale_penalty(self, factor: float) -> DeformableProblem:
         """Return the problem whose warps are charged ``factor`` times as much."""

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from defgpa import Affine, Shapes, ThinPlateSpline
+from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
+from defgpa.estimators import prepare_problem
 from defgpa.geometry import measure_geometry
+from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.cost import build_cost
+from defgpa.solvers.eigen import Iterative
 from defgpa.solvers.leave_out import LeftOutCost, leave_out
 from support import EXACT, smooth_family
 
@@ -79,3 +82,32 @@ def test_a_landmark_that_only_an_interpolating_warp_reaches_is_singular():
     rows = build_cost(geometry, Affine()).residual_rows(np.array([1]))
     visible, remaining = np.ones((3, 1), dtype=bool), np.array([0, 2])
     assert leave_out(rows, visible, np.array([1]), remaining).singular.all()
+
+
+@pytest.mark.parametrize("solver", [None, Iterative()], ids=["dense", "iterative"])
+@pytest.mark.parametrize("proportions", ["rigid", "prior"])
+@pytest.mark.parametrize(("d", "missing"), [(2, 0.0), (2, 0.15), (3, 0.1)])
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["alike", "weighted"])
+def test_influence_of_landmarks_is_that_of_a_new_fit(solver, proportions, d, missing, is_weighted):
+    points = smooth_family(seed=2, n=7, m=30, d=d, missing=missing)
+    rng = np.random.default_rng(d)
+    weights = rng.uniform(0.5, 2.0, size=(7, 30)) if is_weighted else None
+    controls = 0.8 * np.nanstd(points) * rng.normal(size=(6, d)) + np.nanmean(points, axis=(0, 1))
+    warp = ThinPlateSpline(control_points=controls, theta=0.0)  # is the same without landmarks
+    model = DefGPA(warp, proportions=proportions, solver=solver)
+    shapes = Shapes(points, weights=weights)
+    problem = prepare_problem(model, shapes)
+    shape, landmarks = 3, np.flatnonzero(shapes.visible[3])[[4, 9]]
+    points = np.array(points)
+    points[shape, landmarks] = np.nan
+    refit = model.solve(Shapes(points, weights=weights))
+    expected = procrustes_distance(refit.reference, problem.fit.reference)
+    assert expected > 1e-5
+    influence = problem.measure_influence(shape, landmarks, shapes)
+    np.testing.assert_allclose(influence, expected, rtol=1e-7)
+
+
+def test_influence_is_open_where_what_remains_does_not_tell_the_warp():
+    points = smooth_family(seed=2, n=4, m=10)
+    problem = prepare_problem(DefGPA(ThinPlateSpline(4, smoothing=0.0)), points)
+    assert problem.measure_influence(1, np.array([2]), Shapes(points)) is None

@@ -238,7 +238,9 @@ class FoldedModel:
         if problem is None:
             return cls(estimator, align_without_warning(estimator, shapes), None)
         dial = estimator.dial if isinstance(estimator, ElasticGPA) else None
-        full = estimator.add_input_findings(align_problem(problem, dial, shapes))
+        deformable = problem if isinstance(problem, DeformableProblem) else None
+        full = align_problem(problem, dial, shapes)
+        full = estimator.add_input_findings(full, problem=deformable)
         return cls(estimator, full, problem, dial)
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:

@@ -1,0 +1,121 @@
+r"""Find the reference without some landmarks of one shape, without fitting the warps again.
+
+Leaving the landmarks J out of shape i replaces its residual form by
+
+    P_i − P_i[:, J] P_i[J, J]⁻¹ P_i[J, :],
+
+which has zero rows at J and is the Schur complement elsewhere: P changes by a matrix of rank |J|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from defgpa.arrays import Array, Index
+from defgpa.diagnostics.checks import require_linkage_by_pattern
+from defgpa.geometry import measure_geometry
+from defgpa.solvers.cost import ResidualCost
+from defgpa.solvers.deformable import LocalShapes, Method, choose_proportions, find_reference_axes
+from defgpa.solvers.eigen import Preconditioner, Spectrum
+from defgpa.solvers.leave_out import SINGULAR
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedCost:
+    """P − Wᵀ W̃ for the cost of shapes, one of which has lost some landmarks."""
+
+    cost: ResidualCost
+    totals: Array  # (m,): the total weight of each landmark
+    rows: Array  # (|J|, m): W = P_i[J, :]
+    solved: Array  # (|J|, m): W̃ = P_i[J, J]⁻¹ W
+
+    @property
+    def n_landmarks(self) -> int:
+        """The number of landmarks, m."""
+        return self.cost.n_landmarks
+
+    @property
+    def n_shapes(self) -> int:
+        """The number of shapes, n."""
+        return self.cost.n_shapes
+
+    @property
+    def norm(self) -> float:
+        """A bound of the spectrum."""
+        return self.cost.norm
+
+    def multiply(self, block: Array) -> Array:
+        """Compute P' X for X (m, k)."""
+        return np.asarray(self.cost.multiply(block) - self.rows.T @ (self.solved @ block))
+
+    def dense(self) -> Array:
+        """Return P' itself, (m, m)."""
+        return np.asarray(self.cost.dense() - self.rows.T @ self.solved)
+
+    def preconditioner(self) -> Preconditioner:
+        """Return the approximate inverse of P."""
+        return self.cost.preconditioner()
+
+
+def find_reference_without(
+    local: LocalShapes,
+    cost: ResidualCost,
+    method: Method,
+    spectrum: Spectrum,
+    shape: int,
+    landmarks: Index,
+) -> Array | None:
+    """Find the reference (m, d) that shapes have without some landmarks of one of them.
+
+    Parameters
+    ----------
+    local : LocalShapes
+    cost : ResidualCost
+        P of the shapes.
+    method : Method
+        Proportions, centring and eigen-solver.
+    spectrum : Spectrum
+        Of the fit with all landmarks.
+    shape : int
+        Which shape loses landmarks.
+    landmarks : ndarray of int
+        Which landmarks it loses.
+
+    Returns
+    -------
+    ndarray of shape (m, d) or None
+        None where the rest of the shape does not determine its warp, or a landmark would be left
+        in one shape only.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes are not linked without these landmarks.
+    """
+    geometry = local.geometry
+    visible = geometry.visible.copy()
+    visible[shape, landmarks] = False
+    rows = cost.residual_rows(landmarks)[shape]
+    inner = rows[:, landmarks]
+    is_lone = (visible.sum(axis=0) < 2).any()
+    if is_lone or not np.linalg.eigvalsh(inner)[0] > SINGULAR:
+        return None
+    require_linkage_by_pattern(visible, local.names, local.n_dims)
+    points = np.where(visible[..., None], geometry.points, np.nan)
+    weights = geometry.weights
+    masses = (geometry.visible if weights is None else weights)[shape, landmarks]
+    if weights is not None:
+        weights = np.where(visible, weights, 0.0)
+    remaining = replace(
+        local, geometry=measure_geometry(points, visible, weights).project_to_planes()
+    )
+    totals = np.array(cost.totals)
+    totals[landmarks] -= masses
+    reduced = ReducedCost(cost, totals, rows, np.linalg.solve(inner, rows))
+    start = np.column_stack([spectrum.axes, spectrum.next_vector])
+    axes = find_reference_axes(reduced, visible, local.rank, method, start)
+    moments = remaining.moments(axes.axes)
+    proportions, _ = choose_proportions(remaining, axes, moments, method)
+    return np.asarray(axes.axes @ proportions.matrix)
