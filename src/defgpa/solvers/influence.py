@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from defgpa.arrays import Array, Index
-from defgpa.diagnostics.checks import require_linkage_by_pattern
+from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import LocalShapes, Method, choose_proportions, find_reference_axes
@@ -102,7 +102,7 @@ def find_reference_without(
     is_lone = (visible.sum(axis=0) < 2).any()
     if is_lone or not np.linalg.eigvalsh(inner)[0] > SINGULAR:
         return None
-    require_linkage_by_pattern(visible, local.names, local.n_dims)
+    require_linkage(visible, local.names, local.n_dims)
     points = np.where(visible[..., None], geometry.points, np.nan)
     weights = geometry.weights
     masses = (geometry.visible if weights is None else weights)[shape, landmarks]
