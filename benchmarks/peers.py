@@ -18,6 +18,11 @@ CITED = {
     "ktch 10 × 68 × 2": 7e-3,
     "ktch 1000 × 100 × 3": 0.539,
     "ktch 10 × 4004 × 3": 1.5,
+    "geomorph slide, bending": 0.13,  # its hummingbirds, 25 landmarks in 2-D
+    "geomorph slide, Procrustes": 0.086,
+    "geomorph estimate.missing 40 × 12 × 2": 0.019,
+    "geomorph estimate.missing 114 × 64 × 2": 0.30,
+    "base R 300 × 1000 × 3": 6.0,  # the products of 999 permutations alone, as RRPP makes them
     "authors' TPS(7)": 87.0,
     "authors' AFF_r": 15.0,
     "authors' leave-one-out": 8.0,

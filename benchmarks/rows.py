@@ -239,6 +239,57 @@ def image() -> dict:
     return race(ours=mine, skimage=peer())
 
 
+def curved_beaks(n: int = 15, m: int = 25) -> tuple[np.ndarray, list[int]]:
+    """Return outlines (n, m, 2) of semilandmarks with three landmarks, and the curve."""
+    rng = np.random.default_rng(0)
+    places = np.linspace(0, 1, m - 3)
+    beaks = np.empty((n, m, 2))
+    for beak in beaks:
+        at = np.sort(np.concatenate([[0, 1], places[1:-1] + 0.01 * rng.normal(size=m - 5)]))
+        arch = np.sin(np.pi * at) * (0.3 + 0.1 * rng.normal())
+        beak[:-3] = np.column_stack([4 * at, arch]) + 0.01 * rng.normal(size=(m - 3, 2))
+        beak[-3:] = [[0, -1], [2, -0.8], [4, -1]] + 0.03 * rng.normal(size=(3, 2))
+    return beaks, list(range(m - 3))
+
+
+def slide_bending() -> dict:
+    beaks, curve = curved_beaks()
+    found = race(ours=lambda: defgpa.slide(beaks, [curve]))
+    return found | {"geomorph (cited)": CITED["geomorph slide, bending"]}
+
+
+def slide_procrustes() -> dict:
+    beaks, curve = curved_beaks()
+    found = race(ours=lambda: defgpa.slide(beaks, [curve], by="procrustes"))
+    return found | {"geomorph (cited)": CITED["geomorph slide, Procrustes"]}
+
+
+def _complete(n: int, m: int) -> dict:
+    data, rng = points(n, m, 2), np.random.default_rng(0)
+    for i in rng.choice(n, n // 5, replace=False):
+        data[i, rng.choice(m, 2, replace=False)] = np.nan
+    found = race(
+        ours=lambda: defgpa.complete(data, method="spline"), chosen=lambda: defgpa.complete(data)
+    )
+    return found | {"geomorph (cited)": CITED[f"geomorph estimate.missing {n} × {m} × 2"]}
+
+
+def complete_heads() -> dict:
+    return _complete(40, 12)
+
+
+def complete_larvae() -> dict:
+    return _complete(114, 64)
+
+
+def permutations_dense() -> dict:
+    data = points(300, 1000)
+    groups = {"a": np.repeat(list("xyz"), 100), "b": np.tile(list("uv"), 150)}
+    test = defgpa.statistics.procrustes_anova
+    found = race(ours=lambda: test("shape ~ a * b", data, groups, 999))
+    return found | {"base R (cited)": CITED["base R 300 × 1000 × 3"]}
+
+
 def _reading(name: str, data: np.ndarray) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name

@@ -201,6 +201,21 @@ ROWS = (
             AtLeast(100.0, "authors (cited)", "≥ 100 × authors'"),
         ),
     ),
+    *(
+        Row(name, job, (AtMost(1.0, "geomorph (cited)", "≤ geomorph's"),), threads=1)
+        for name, job in (
+            ("slide_bending", "slide by bending energy, 15 × 25 × 2"),
+            ("slide_procrustes", "slide by Procrustes distance, 15 × 25 × 2"),
+            ("complete_heads", "complete by splines, 40 × 12 × 2, 16 missing"),
+            ("complete_larvae", "complete by splines, 114 × 64 × 2, 44 missing"),
+        )
+    ),
+    Row(
+        "permutations_dense",
+        "procrustes_anova, 999 permutations, 300 × 1000 × 3",
+        (AtLeast(5.0, "base R (cited)", "≥ 5 × the products of R alone"), Peak(0.5)),
+        threads=1,
+    ),
     Row("image", "warp_image, 1040 × 800 RGB, 49 centres"),
     Row("reading_text", "read 10,000 × 100 × 2, one TPS file", threads=1),
     Row("reading_arrays", "read 10 × 10⁵ × 3, npz", threads=1),

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import defgpa
 from defgpa import DefgpaError, FormatError, ShapeError, Shapes
@@ -20,7 +21,7 @@ from defgpa.semilandmarks import (
 )
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, compute_bending_matrix
-from defgpa.semilandmarks.paths import PatchPath, make_spline_path
+from defgpa.semilandmarks.paths import PatchPath, Splines, make_spline_path
 from defgpa.semilandmarks.sliders import chains
 from defgpa.statistics import tangent_space
 from support import EXACT, PARITY, rotation, shared_data, warned_of
@@ -102,13 +103,13 @@ def test_steps_of_least_bending_are_those_of_the_formula():
     small = compute_bending_matrix(reference)
     L, y = np.kron(np.eye(3), small), x.T.ravel()
     expected = -np.linalg.solve(U.T @ L @ U, U.T @ L @ y)
-    found = Bending(small, np.ones(12, dtype=bool)).steps(x, J, V)
+    found = Bending(small, np.ones(12, dtype=bool)).find_steps(x, J, V)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_steps_of_least_distance_are_those_of_the_formula():
     x, reference, J, V, U = sliders_for(2)
-    found = Distance(reference, np.ones(12, dtype=bool)).steps(x, J, V)
+    found = Distance(reference, np.ones(12, dtype=bool)).find_steps(x, J, V)
     np.testing.assert_allclose(found, -U.T @ (x - reference).T.ravel(), **EXACT)
 
 
@@ -118,8 +119,8 @@ def test_hidden_landmarks_have_no_say():
     seen[[0, 5]] = False
     J = np.array([2, 3, 4, 7, 9])
     small = compute_bending_matrix(reference[seen])
-    found = Bending(small, seen).steps(x, J, V)
-    kept = Bending(small, np.ones(10, dtype=bool)).steps(x[seen], np.array([1, 2, 3, 5, 7]), V)
+    found = Bending(small, seen).find_steps(x, J, V)
+    kept = Bending(small, np.ones(10, dtype=bool)).find_steps(x[seen], np.array([1, 2, 3, 5, 7]), V)
     np.testing.assert_allclose(found, kept, **EXACT)
 
 
@@ -308,8 +309,8 @@ def ball(rings=24):
 def test_the_plane_of_a_surface_point_is_that_of_it_and_its_four_nearest():
     x = dome(n=1)[0]
     x[20] = np.nan  # not seen: no neighbour
-    path = PatchPath(np.array([8, 18]), x[[8, 18]])
-    for j, found in zip((8, 18), path.directions(path.start, x), strict=True):
+    path = PatchPath(np.array([8, 18]), x[None, [8, 18]])
+    for j, found in zip((8, 18), path.find_directions(path.start, x[None])[0], strict=True):
         near = np.argsort(np.linalg.norm(x - x[j], axis=1))[:5]  # NaN is sorted to the end
         assert j in near
         normal = np.linalg.eigh(np.cov(x[near].T))[1][:, 0]
@@ -431,14 +432,35 @@ def test_a_mirrored_shape_is_named():
 
 def test_only_points_that_were_apart_can_pass_each_other():
     x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
-    path = make_spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x, None)
-    assert list(path.find_passing(path.start, x)) == []
-    there = path.start + np.array([0, 0, -1.2])
-    assert list(path.find_passing(there, x)) == [(2, 3)]
-    ring = make_spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x, None)
-    assert list(ring.find_passing(ring.start, x)) == []
+    path = make_spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x[None])
+    assert list(path.find_passing(path.start, x[None])) == []
+    moved = path.start + np.array([0, 0, -1.2])
+    assert list(path.find_passing(moved, x[None])) == [(0, 2, 3)]
+    ring = make_spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x[None])
+    assert list(ring.find_passing(ring.start, x[None])) == []
     for far in (1.3, 9.0):  # past the first, where the ring closes, and past all of them
-        assert list(ring.find_passing(ring.start + np.array([0, 0, 0, far]), x)) == [(0, 1)]
+        moved = ring.start + np.array([0, 0, 0, far])
+        assert list(ring.find_passing(moved, x[None])) == [(0, 0, 1)]
+
+
+def test_shape_whose_curve_is_one_point_stays_and_the_others_slide():
+    points = jittered()
+    points[3, CURVE[1:-1]] = points[3, CURVE[0]]
+    slid = slide(points, [CURVE], by="procrustes", max_rounds=2)
+    assert slid.distances[3].max() == 0.0
+    assert (np.delete(slid.distances, 3, axis=0).max(axis=1) > 0).all()
+
+
+def test_stacked_splines_equal_those_of_scipy():
+    rng = np.random.default_rng(0)
+    splines = [CubicSpline(np.sort(rng.uniform(size=k)), rng.normal(size=(k, 2))) for k in (5, 8)]
+    at = rng.uniform(0.0, 1.0, size=(2, 30)).clip(
+        [[splines[0].x[0]], [splines[1].x[0]]], [[splines[0].x[-1]], [splines[1].x[-1]]]
+    )
+    stacked = Splines.stack(splines)
+    for values, order in ((stacked(at), 0), (stacked.derivative(at), 1)):
+        expected = np.stack([spline(x, order) for spline, x in zip(splines, at, strict=True)])
+        np.testing.assert_allclose(values, expected, **PARITY)
 
 
 def test_slid_shapes_are_shapes(tmp_path):

@@ -22,6 +22,7 @@ from defgpa.statistics import (
     two_block_pls,
 )
 from defgpa.statistics.classification import leave_one_out
+from defgpa.statistics.covariation import find_first_axes
 from support import EXACT, geomorph_numbers, shared_points
 
 RESULTS = {
@@ -334,3 +335,12 @@ class TestPartitions:
         (tmp_path / "m.csv").write_text(text)
         with pytest.raises(DefgpaError, match=message):
             read_partitions(tmp_path / "m.csv", ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("size", [(3, 5), (60, 70), (70, 60)])
+def test_first_axes_are_the_first_singular_vectors(size):
+    crosses = np.random.default_rng(0).normal(size=(2, *size))
+    u, v = find_first_axes(crosses)
+    values = np.einsum("bp,bpq,bq->b", u, crosses, v)
+    np.testing.assert_allclose(values, np.linalg.svd(crosses, compute_uv=False)[:, 0], **EXACT)
+    np.testing.assert_allclose(np.linalg.norm(u, axis=1), 1.0, **EXACT)

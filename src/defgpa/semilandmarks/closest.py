@@ -67,6 +67,10 @@ class Surface:
         best = order[np.concatenate([[0], np.cumsum(counts)[:-1]])]
         return projected[best], faces[best]
 
+    def project(self, points: Array) -> Array:
+        """Return the nearest points (p, 3) of the mesh."""
+        return self.find_nearest(points)[0]
+
 
 def _project_to_triangles(points: Array, corners: Array) -> Array:
     """Return the point (q, 3) of each triangle (q, 3, 3) that is nearest to each point (q, 3)."""

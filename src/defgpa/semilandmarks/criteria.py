@@ -23,49 +23,65 @@ from defgpa.arrays import Array, Index, Mask, rms
 
 @dataclass(frozen=True, eq=False)
 class Bending:
-    """The bending energy of the spline from the reference to the shape."""
+    """The bending energy of the spline from the reference to each shape of a stack."""
 
     L: Array
     visible: Mask
 
-    def value(self, x: Array) -> float:
-        """Compute tr(xᵀLx) of points (m, d), missing ones whatever.
+    def value(self, x: Array) -> Array:
+        """Compute tr(xᵀLx), (…), of points (…, m, d), missing ones whatever.
 
         About the centroid: far from the origin digits would be lost.
         """
-        centred = x[self.visible] - x[self.visible].mean(axis=0)
-        return float(np.sum(centred * (self.L @ centred)))
+        points = self._center(x)
+        return np.asarray(np.sum(points * (self.L @ points), axis=(-2, -1)))
 
-    def steps(self, x: Array, J: Index, V: Array) -> Array:
-        """Compute the steps (k,), −(UᵀLU)⁻¹ UᵀLx, of landmarks J (k,) along V (k, d)."""
-        rank = np.cumsum(self.visible) - 1
-        centred, at = x[self.visible] - x[self.visible].mean(axis=0), rank[J]
-        system = self.L[np.ix_(at, at)] * (V @ V.T)
+    def find_steps(self, x: Array, J: Index, V: Array) -> Array:
+        """Compute the steps (…, k), −(UᵀLU)⁻¹ UᵀLx, of landmarks J (k,) along V (…, k, d)."""
+        at = (np.cumsum(self.visible) - 1)[J]
+        system = self.L[np.ix_(at, at)] * (V @ np.swapaxes(V, -1, -2))
         # a little of the mean diagonal, so that steps that cost nothing are not taken
-        system[np.arange(len(J)), np.arange(len(J))] += 1e-10 * np.trace(system) / len(J)
-        return np.asarray(
-            solve(system, -np.sum(V * (self.L @ centred)[at], axis=1), assume_a="pos")
+        diagonal = np.arange(len(J))
+        system[..., diagonal, diagonal] += (
+            1e-10 * np.trace(system, axis1=-2, axis2=-1)[..., None] / len(J)
         )
+        gradient = np.sum(V * (self.L @ self._center(x))[..., at, :], axis=-1)
+        return np.asarray(-solve_each(system, gradient))
+
+    def _center(self, x: Array) -> Array:
+        points = x[..., self.visible, :]
+        return np.asarray(points - points.mean(axis=-2, keepdims=True))
+
+
+def solve_each(systems: Array, right: Array) -> Array:
+    """Solve positive definite systems (…, k, k) for right sides (…, k)."""
+    if systems.ndim == 2:
+        return np.asarray(solve(systems, right, assume_a="pos"))
+    if len(systems) == 1:  # a large one: Cholesky's factor takes half the time
+        return np.asarray(solve(systems[0], right[0], assume_a="pos"))[None]
+    return np.asarray(np.linalg.solve(systems, right[..., None])[..., 0], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Distance:
-    """The squared distance from the reference brought to the shape by a similarity."""
+    """The squared distance from the reference brought to each shape of a stack by a similarity."""
 
     target: Array
     visible: Mask
 
-    def value(self, x: Array) -> float:
-        """Compute ‖x − r‖²."""
-        return float(np.sum((x - self.target)[self.visible] ** 2))
+    def value(self, x: Array) -> Array:
+        """Compute ‖x − r‖², (…)."""
+        differences = (x - self.target)[..., self.visible, :]
+        return np.asarray(np.sum(differences**2, axis=(-2, -1)))
 
-    def steps(self, x: Array, J: Index, V: Array) -> Array:
+    def find_steps(self, x: Array, J: Index, V: Array) -> Array:
         """Compute −V·(x − r) / V·V; directions of one point are at right angles to each other."""
-        squared = np.sum(V * V, axis=1)
-        return -np.sum(V * (x - self.target)[J], axis=1) / np.where(squared > 0, squared, 1.0)
+        squared = np.sum(V * V, axis=-1)
+        along = np.sum(V * (x - self.target)[..., J, :], axis=-1)
+        return np.asarray(-along / np.where(squared > 0, squared, 1.0))
 
 
-Criterion = Bending | Distance  # what one shape makes small, given the reference
+Criterion = Bending | Distance  # what a stack of shapes makes small, given the reference
 
 
 def compute_bending_matrix(reference: Array) -> Array:

@@ -1,95 +1,151 @@
-"""Where the sliding points of one shape may go.
+"""Where the sliding points of shapes may go.
 
-A path knows a place for each of its points (a parameter of the curve, or the point itself), the
-directions in which it may leave, and where it arrives. The curve of a shape is the cubic spline
-through its points as they were digitised, and points stay on it.
+A path belongs to a stack of n shapes that see the same landmarks. It knows a place for each of its
+points in each shape (a parameter of the curve, or the point itself), the directions in which it may
+leave, and where it arrives. The curve of a shape is the cubic spline through its points as they
+were digitised, and points stay on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array, Index, Mask
 from defgpa.io.curves import fit_spline
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.sliders import Curve
 
-Onto = Callable[[Array], Array]
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
+
+_TOUCHING = 1e-12  # of the length of a curve: points that are no farther apart coincide
+
+Project = Callable[[Array], Array]  # points (k, d) to the nearest ones of a mesh
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Where the landmarks ``sliders`` (k,) of a shape may go from the places ``start`` (k, …).
+    """Where the landmarks ``sliders`` (k,) of n shapes may go from the places ``start`` (n, k, …).
 
     Unless a path says otherwise, a place is the point itself, steps go straight on, and there is
-    no order to lose. ``x`` (m, d) is where all points of the shape are.
+    no order to lose. ``x`` (n, m, d) is where all points of the shapes are.
     """
 
     sliders: Index
     start: Array
 
-    def directions(self, place: Array, x: Array) -> Array:
-        """Return where each may go, (k, f, d), at right angles to each other, of any length."""
+    def find_directions(self, place: Array, x: Array) -> Array:
+        """Find (n, k, f, d): where each may go, at right angles to each other, of any length."""
         raise NotImplementedError
 
-    def move(self, place: Array, steps: Array, ways: Array) -> Array:
-        """Return the places (k, …) after steps (k, f) along the directions."""
-        return place + np.einsum("kf,kfd->kd", steps, ways)
+    def move(self, place: Array, steps: Array, directions: Array) -> Array:
+        """Return the places (n, k, …) after steps (n, k, f) along the directions."""
+        return place + np.einsum("nkf,nkfd->nkd", steps, directions)
 
-    def points(self, place: Array) -> Array:
-        """Return the points (k, d) of the places."""
+    def locate(self, place: Array) -> Array:
+        """Return the points (n, k, d) at the places."""
         return place
 
-    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Yield landmarks that have come past a neighbour, and the neighbour."""
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int, int]]:
+        """Yield each shape, landmark and neighbour that the landmark has come past."""
         return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class Splines:
+    """One cubic spline for each of n shapes, with s segments at most.
+
+    Attributes
+    ----------
+    knots : array (n, s)
+        Where segments begin; infinite where a shape has fewer.
+    coefficients : array (n, s, 4, d)
+        Of the powers 3 to 0 of the distance from the knot.
+    """
+
+    knots: Array
+    coefficients: Array
+
+    @classmethod
+    def stack(cls, splines: Sequence[CubicSpline]) -> Splines:
+        """Stack splines of one argument with values (d,)."""
+        count = max(spline.c.shape[1] for spline in splines)
+        d = splines[0].c.shape[2]
+        knots = np.full((len(splines), count), np.inf)
+        coefficients = np.zeros((len(splines), count, 4, d))
+        for i, spline in enumerate(splines):
+            s = spline.c.shape[1]
+            knots[i, :s] = spline.x[:-1]
+            coefficients[i, :s] = spline.c.transpose(1, 0, 2)
+        return cls(knots, coefficients)
+
+    def __call__(self, at: Array) -> Array:
+        """Evaluate at parameters (n, k); (n, k, d)."""
+        c, t = self._find_segments(at)
+        return np.asarray(((c[..., 0, :] * t + c[..., 1, :]) * t + c[..., 2, :]) * t + c[..., 3, :])
+
+    def derivative(self, at: Array) -> Array:
+        """Differentiate at parameters (n, k); (n, k, d)."""
+        c, t = self._find_segments(at)
+        return np.asarray((3.0 * c[..., 0, :] * t + 2.0 * c[..., 1, :]) * t + c[..., 2, :])
+
+    def _find_segments(self, at: Array) -> tuple[Array, Array]:
+        """Return coefficients (n, k, 4, d) and distances from the knots (n, k, 1)."""
+        segments = (at[:, :, None] >= self.knots[:, None, 1:]).sum(axis=2)
+        rows = np.arange(len(at))[:, None]
+        return self.coefficients[rows, segments], (at - self.knots[rows, segments])[..., None]
 
 
 @dataclass(frozen=True, eq=False)
 class SplinePath(Path):
     """Along the curve through the digitised points; a place is a parameter of the spline."""
 
-    spline: Any
-    length: float
-    curve: Curve  # what the shape sees of it
-    knots: Array  # the chord length up to each member of the curve
-    onto: Onto
+    splines: Splines
+    lengths: Array  # (n,)
+    curve: Curve  # what the shapes see of it
+    knots: Array  # (n, c): the chord length up to each member of the curve
+    project: Sequence[Project] | None  # of every shape, where there are meshes
 
-    def directions(self, place: Array, x: Array) -> Array:
-        """Return the tangents of the spline: a step of one is one of its parameter."""
-        return np.asarray(self.spline(self._at(place), 1)[:, None])
+    def find_directions(self, place: Array, x: Array) -> Array:
+        """Return the tangents of the splines: a step of one is one of the parameter."""
+        return self.splines.derivative(self._wrap(place))[:, :, None]
 
-    def move(self, place: Array, steps: Array, ways: Array) -> Array:
-        """Move along the curve; an open one is not left at its ends."""
-        new_place = place + steps[:, 0]
-        return new_place if self.curve.closed else np.clip(new_place, 0.0, self.length)
+    def move(self, place: Array, steps: Array, directions: Array) -> Array:
+        """Go as far along the curve as asked; an open one is not left at its ends."""
+        moved = place + steps[..., 0]
+        return moved if self.curve.closed else np.clip(moved, 0.0, self.lengths[:, None])
 
-    def points(self, place: Array) -> Array:
-        """Return the points on the spline, or the nearest ones of a mesh."""
-        return self.onto(np.asarray(self.spline(self._at(place))))
+    def locate(self, place: Array) -> Array:
+        """Return the points on the splines, or where these are nearest to a mesh."""
+        points = self.splines(self._wrap(place))
+        if self.project is None:
+            return points
+        return np.stack([project(x) for project, x in zip(self.project, points, strict=True)])
 
-    def _at(self, place: Array) -> Array:
-        return np.mod(place, self.length) if self.curve.closed else place
+    def _wrap(self, place: Array) -> Array:
+        return np.mod(place, self.lengths[:, None]) if self.curve.closed else place
 
-    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Yield landmarks whose parameters are no longer in order."""
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int, int]]:
+        """Find where parameters are no longer in order."""
         at = self.knots.copy()
-        at[self.curve.sliding] = place
-        lost = (self._gaps(at) <= 0) & (self._gaps(self.knots) > 0)
+        at[:, self.curve.sliding] = place
+        passed = (self._find_gaps(at) <= 0) & (self._find_gaps(self.knots) > 0)
         members, sliding = self.curve.members, self.curve.sliding
-        for k in np.flatnonzero(lost):
+        for i, k in np.argwhere(passed):
             ends = int(k), int((k + 1) % len(members))
             first, second = ends if sliding[ends[0]] else ends[::-1]
-            yield int(members[first]), int(members[second])
+            yield int(i), int(members[first]), int(members[second])
 
-    def _gaps(self, at: Array) -> Array:
-        """Return the differences of consecutive parameters, all around a closed curve."""
-        return np.diff(at, append=at[0] + self.length) if self.curve.closed else np.diff(at)
+    def _find_gaps(self, at: Array) -> Array:
+        """Return the gaps from each parameter to the next, all around a closed curve."""
+        if not self.curve.closed:
+            return np.diff(at, axis=1)
+        return np.diff(at, axis=1, append=at[:, :1] + self.lengths[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,85 +155,122 @@ class ChordPath(Path):
     before: Index
     after: Index
 
-    def directions(self, place: Array, x: Array) -> Array:
-        """Return the directions from the neighbour before to the one after, where they are now."""
-        chord = x[self.after] - x[self.before]
-        length = np.linalg.norm(chord, axis=1, keepdims=True)
-        return np.asarray((chord / np.where(length > 0, length, 1.0))[:, None])
+    def find_directions(self, place: Array, x: Array) -> Array:
+        """Return the unit chords from the neighbours before to those after, where they are now."""
+        chord = x[:, self.after] - x[:, self.before]
+        length = np.linalg.norm(chord, axis=2, keepdims=True)
+        return np.asarray((chord / np.where(length > 0, length, 1.0))[:, :, None])
 
-    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int]]:
-        """Yield landmarks with a neighbour that no longer lies on its side along the tangent."""
-        along = self.directions(place, x)[:, 0]
-        for j, a, b, u in zip(self.sliders, self.before, self.after, along, strict=True):
-            if (x[j] - x[a]) @ u < 0:
-                yield int(j), int(a)
-            if (x[b] - x[j]) @ u < 0:
-                yield int(j), int(b)
+    def find_passing(self, place: Array, x: Array) -> Iterator[tuple[int, int, int]]:
+        """Find where a neighbour no longer lies on its own side along the tangent."""
+        along = self.find_directions(place, x)[:, :, 0]
+        at, before, after = (x[:, k] for k in (self.sliders, self.before, self.after))
+        for i, k in np.argwhere(((at - before) * along).sum(axis=2) < 0):
+            yield int(i), int(self.sliders[k]), int(self.before[k])
+        for i, k in np.argwhere(((after - at) * along).sum(axis=2) < 0):
+            yield int(i), int(self.sliders[k]), int(self.after[k])
 
 
 @dataclass(frozen=True, eq=False)
 class PatchPath(Path):
     """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
 
-    def directions(self, place: Array, x: Array) -> Array:
-        """Return the first two principal components of each point and its 4 nearest neighbours."""
-        visible = x[~np.isnan(x[:, 0])]
-        near = cKDTree(visible).query(place, k=min(4 + 1, len(visible)))[1]
-        cloud = visible[near] - visible[near].mean(axis=1, keepdims=True)
-        return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :2])
+    def find_directions(self, place: Array, x: Array) -> Array:
+        """Find the first two principal components of each point and its 4 nearest neighbours."""
+        visible = x[:, ~np.isnan(x[0, :, 0])]
+        count = min(4 + 1, visible.shape[1])
+        near = [
+            cKDTree(shape).query(at, k=count)[1] for shape, at in zip(visible, place, strict=True)
+        ]
+        cloud = np.stack([shape[rows] for shape, rows in zip(visible, near, strict=True)])
+        cloud = cloud - cloud.mean(axis=2, keepdims=True)
+        return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :, :2])
 
 
 @dataclass(frozen=True, eq=False)
 class MeshPath(Path):
     """In the tangent plane of a mesh, and back to it."""
 
-    surface: Surface
+    surfaces: Sequence[Surface]
 
-    def directions(self, place: Array, x: Array) -> Array:
+    def find_directions(self, place: Array, x: Array) -> Array:
         """Return two directions at right angles to the normal of the nearest triangle."""
-        normals = self.surface.normals[self.surface.find_nearest(place)[1]]
-        return np.asarray(np.linalg.svd(normals[:, None])[2][:, 1:])
+        normals = np.stack(
+            [
+                surface.normals[surface.find_nearest(at)[1]]
+                for surface, at in zip(self.surfaces, place, strict=True)
+            ]
+        )
+        return np.asarray(np.linalg.svd(normals[:, :, None])[2][:, :, 1:])
 
-    def move(self, place: Array, steps: Array, ways: Array) -> Array:
-        """Move in the tangent plane, and back to the nearest point of the mesh."""
-        return self.surface.find_nearest(super().move(place, steps, ways))[0]
+    def move(self, place: Array, steps: Array, directions: Array) -> Array:
+        """Step in the tangent plane, and return to the nearest point of the mesh."""
+        moved = super().move(place, steps, directions)
+        return np.stack([s.find_nearest(at)[0] for s, at in zip(self.surfaces, moved, strict=True)])
 
 
-def make_spline_path(curve: Curve, x: Array, onto: Onto | None) -> SplinePath | None:
-    """Make the path along the visible points of a curve; None where none of them can slide."""
-    visible = _restrict_to_visible(curve, x)
-    if len(visible.members) < 3 or not visible.sliding.any():
+def make_spline_path(
+    curve: Curve, x: Array, project: Sequence[Project] | None = None
+) -> SplinePath | None:
+    """Make the path along what shapes (n, m, d) see of a curve; None where nothing can slide."""
+    visible = _restrict(curve, x)
+    if not visible.sliding.any() or not can_slide(curve, x).all():
         return None
-    points = x[visible.members]
-    loop = np.vstack([points, points[:1]]) if curve.closed else points
-    knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(loop, axis=0), axis=1))])
-    is_distinct = np.concatenate([[True], np.diff(knots) > 1e-12 * knots[-1]])
-    if is_distinct.sum() < 3:
-        return None
-    if curve.closed:
-        is_distinct[-1] = True
-        loop[-1] = loop[0]
+    loops, knots, is_apart = _measure_chords(visible, x)
     kind = "periodic" if curve.closed else "not-a-knot"
-    spline = fit_spline(knots[is_distinct], loop[is_distinct], kind)
-    length, knots = float(knots[-1]), knots[: len(points)]
-    sliders, place = visible.members[visible.sliding], knots[visible.sliding]
-    return SplinePath(sliders, place, spline, length, visible, knots, onto or np.asarray)
+    splines = [
+        fit_spline(at[apart], loop[apart], kind)
+        for loop, at, apart in zip(loops, knots, is_apart, strict=True)
+    ]
+    lengths, knots = knots[:, -1], knots[:, : len(visible.members)]
+    sliders, start = visible.members[visible.sliding], knots[:, visible.sliding]
+    return SplinePath(sliders, start, Splines.stack(splines), lengths, visible, knots, project)
+
+
+def can_slide(curve: Curve, x: Array) -> Mask:
+    """Return which of the shapes (n, m, d) have three points apart from each other on a curve."""
+    visible = _restrict(curve, x)
+    if len(visible.members) < 3:
+        return np.zeros(len(x), dtype=bool)
+    _, knots, is_apart = _measure_chords(visible, x)
+    count = is_apart.sum(axis=1)
+    if curve.closed:  # its end counts even where it coincides with the point before
+        count -= ~(np.diff(knots, axis=1)[:, -1] > _TOUCHING * knots[:, -1])
+    return np.asarray(count >= 3)
+
+
+def _measure_chords(curve: Curve, x: Array) -> tuple[Array, Array, Mask]:
+    """Return points (n, c, d) along a curve, chord lengths up to each (n, c), and which are apart.
+
+    A closed curve returns to its first point, which is always kept.
+    """
+    points = x[:, curve.members]
+    loops = np.concatenate([points, points[:, :1]], axis=1) if curve.closed else points
+    chords = np.linalg.norm(np.diff(loops, axis=1), axis=2)
+    start = np.zeros((len(x), 1))
+    knots = np.concatenate([start, np.cumsum(chords, axis=1)], axis=1)
+    is_apart = np.concatenate(
+        [start == 0, np.diff(knots, axis=1) > _TOUCHING * knots[:, -1:]], axis=1
+    )
+    if curve.closed:
+        is_apart[:, -1] = True
+    return loops, knots, is_apart
 
 
 def make_chord_path(curve: Curve, x: Array) -> ChordPath | None:
-    """Make the path along the tangents of a curve, over its visible points; or None."""
-    visible = _restrict_to_visible(curve, x)
+    """Make the path along the tangents of a curve, over what shapes (n, m, d) see; or None."""
+    visible = _restrict(curve, x)
     members = visible.members
     if not visible.closed:
         visible.sliding[:1] = visible.sliding[-1:] = False
-    sliding = np.flatnonzero(visible.sliding)
-    if len(members) < 3 or not len(sliding):
+    inside = np.flatnonzero(visible.sliding)
+    if len(members) < 3 or not len(inside):
         return None
-    sliders, after = members[sliding], members[(sliding + 1) % len(members)]
-    return ChordPath(sliders, x[sliders], members[sliding - 1], after)
+    after = members[(inside + 1) % len(members)]
+    return ChordPath(members[inside], x[:, members[inside]], members[inside - 1], after)
 
 
-def _restrict_to_visible(curve: Curve, x: Array) -> Curve:
-    """Return the curve without the points that are missing in a shape."""
-    visible = ~np.isnan(x[curve.members, 0])
+def _restrict(curve: Curve, x: Array) -> Curve:
+    """Return what shapes (n, m, d), which see the same landmarks, see of a curve."""
+    visible = ~np.isnan(x[0, curve.members, 0])
     return Curve(curve.members[visible], curve.sliding[visible], curve.closed)

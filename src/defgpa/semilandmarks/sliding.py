@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from defgpa.arrays import Array, Index, Progress, freeze
+from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, find_common_landmarks, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.screening import check_handedness
@@ -31,14 +31,28 @@ from defgpa.meshes import Mesh
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Criterion, Distance, compute_bending_matrix
-from defgpa.semilandmarks.paths import MeshPath, PatchPath, Path, make_chord_path, make_spline_path
+from defgpa.semilandmarks.paths import (
+    MeshPath,
+    PatchPath,
+    Path,
+    can_slide,
+    make_chord_path,
+    make_spline_path,
+)
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.threads import map_blocks, one_blas_thread
 
-Paths = Sequence[Sequence[Path]]  # of every shape
-Places = Sequence[Sequence[Array]]  # on the paths of every shape
+Places = Sequence[Sequence[Array]]  # on the paths of every block
+_MAX_BLOCK = 1 << 20  # numbers in the systems that are solved together
+
+
+class Block(NamedTuple):
+    """Shapes that see the same landmarks, and the paths of their points."""
+
+    rows: Index
+    paths: list[Path]
 
 
 class SlidShapes(Shapes):
@@ -71,7 +85,7 @@ class SlidShapes(Shapes):
 
     @classmethod
     def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
-        """Make the shapes with other points, and what is known about how they came there."""
+        """Return the shapes with other points, and the facts about how they came there."""
         self = cls.__new__(cls)
         vars(self).update(vars(shapes.with_points(points)))
         for name, value in facts.items():
@@ -144,26 +158,26 @@ def slide(
     """
     digitised = as_shapes(shapes).require_alignable()
     _require_choices(by, along, max_rounds, tolerance)
-    paths, sliders = _make_all_paths(digitised, curves, surfaces, along, meshes or {})
+    blocks, sliders = _make_blocks(digitised, curves, surfaces, along, meshes or {})
     fit_reference = _fit_rigid_reference if estimator is None else _make_reference_fit(estimator)
-    places: Places = [[path.start for path in shape_paths] for shape_paths in paths]
-    triples = zip(digitised.points, paths, places, strict=True)
-    on_paths = [_place_sliders(*triple) for triple in triples]
-    points, criterion = np.stack(on_paths), list[Array]()  # as digitised; those of a mesh lie on it
+    places: Places = [[path.start for path in block.paths] for block in blocks]
+    points, criterion = np.array(digitised.points), list[Array]()
+    for block, place in zip(blocks, places, strict=True):  # those of a mesh come to lie on it
+        points[block.rows] = _locate(points[block.rows], block.paths, place)
     total, settled = np.inf, False
     with one_blas_thread:
         while not settled and len(criterion) < max_rounds:
             reference = fit_reference(digitised.with_points(points))
-            slid, new_places, values = _slide_once(points, places, paths, reference, by)
+            slid, reached, values = _slide_once(points, places, blocks, reference, by)
             after = float(values[1].sum())
             settled = after > (1.0 - tolerance) * total
             if after <= total:
-                points, places, total = slid, new_places, after
+                points, places, total = slid, reached, after
                 criterion.append(values)
             if progress is not None:
                 progress(len(criterion), max_rounds)
-    order_findings = _check_order(digitised, points, places, paths)
-    findings = (*check_handedness(reference, digitised), *order_findings)
+    passed = _report_passed(digitised, points, places, blocks)
+    findings = (*check_handedness(reference, digitised), *passed)
     warn_about(findings)
     return SlidShapes.of(
         digitised,
@@ -177,10 +191,10 @@ def slide(
     )
 
 
-def _make_all_paths(
+def _make_blocks(
     shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
-) -> tuple[Paths, Index]:
-    """Make the paths of every shape, and list the landmarks that may slide."""
+) -> tuple[list[Block], Index]:
+    """Gather shapes that see the same landmarks with their paths; return who may slide as well."""
     patch = _number_patches(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else curves_of(shapes)
@@ -199,12 +213,36 @@ def _make_all_paths(
     unknown = [name for name in meshes if name not in shapes.names]
     if unknown:
         raise ShapeError(f"There is a mesh for {format_names(unknown)}, but no such shape.")
-    surfaces_of = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
-    paths = [
-        _make_paths(points, chosen, patch, along, surfaces_of.get(name))
-        for points, name in zip(shapes.points, shapes.names, strict=True)
+    by_name = {name: Surface(mesh.vertices, mesh.faces) for name, mesh in meshes.items()}
+    has_mesh = np.array([name in by_name for name in shapes.names])
+
+    def find_meshes(rows: Index) -> list[Surface] | None:
+        return [by_name[shapes.names[i]] for i in rows] if has_mesh[rows[0]] else None
+
+    blocks = [
+        Block(rows, _make_paths(shapes.points[rows], chosen, patch, along, find_meshes(rows)))
+        for rows in _group_shapes(shapes, chosen, has_mesh, along, len(sliders))
     ]
-    return paths, sliders
+    return blocks, sliders
+
+
+def _group_shapes(
+    shapes: Shapes, curves: Sequence[Curve], has_mesh: Mask, along: str, n_sliders: int
+) -> Iterator[Index]:
+    """Yield the numbers of shapes that see the same landmarks and slide along the same curves."""
+    max_block = max(1, _MAX_BLOCK // (2 * n_sliders) ** 2)
+    for rows in _split_rows(np.column_stack([shapes.visible, has_mesh])):
+        columns = [can_slide(curve, shapes.points[rows]) for curve in curves if along == "curve"]
+        flags = np.stack([*columns, np.ones(len(rows), dtype=bool)], axis=1)
+        for alike in _split_rows(flags):
+            for start in range(0, len(alike), max_block):
+                yield rows[alike[start : start + max_block]]
+
+
+def _split_rows(flags: Mask) -> list[Index]:
+    """Return the numbers of rows that are alike, group by group."""
+    _, groups = np.unique(flags, axis=0, return_inverse=True)
+    return [np.flatnonzero(groups.ravel() == k) for k in range(int(groups.max()) + 1)]
 
 
 def _number_patches(surfaces: Any, shapes: Shapes) -> Index:
@@ -218,85 +256,127 @@ def _number_patches(surfaces: Any, shapes: Shapes) -> Index:
 
 
 def _make_paths(
-    x: Array, curves: Sequence[Curve], patch: Index, along: str, surface: Surface | None
+    x: Array,
+    curves: Sequence[Curve],
+    patch: Index,
+    along: str,
+    surfaces: Sequence[Surface] | None,
 ) -> list[Path]:
-    """Make the paths of one shape, over its visible landmarks."""
-    onto = None if surface is None else lambda points: surface.find_nearest(points)[0]
-    candidates = [
-        make_spline_path(c, x, onto) if along == "curve" else make_chord_path(c, x) for c in curves
+    """Make the paths of shapes (n, m, d) that see the same landmarks."""
+    project = None if surfaces is None else [surface.project for surface in surfaces]
+    candidates: list[Path | None] = [
+        make_spline_path(curve, x, project) if along == "curve" else make_chord_path(curve, x)
+        for curve in curves
     ]
-    paths: list[Path] = [path for path in candidates if path is not None]
-    visible = patch[~np.isnan(x[patch, 0])]
-    if len(visible) and surface is not None:
-        paths.append(MeshPath(visible, surface.find_nearest(x[visible])[0], surface))
+    paths = [path for path in candidates if path is not None]
+    visible = patch[~np.isnan(x[0, patch, 0])]
+    if len(visible) and surfaces is not None:
+        start = np.stack([s.project(shape[visible]) for s, shape in zip(surfaces, x, strict=True)])
+        paths.append(MeshPath(visible, start, surfaces))
     elif len(visible):
-        paths.append(PatchPath(visible, x[visible]))
+        paths.append(PatchPath(visible, x[:, visible]))
     return paths
 
 
 def _slide_once(
-    points: Array, places: Places, paths: Paths, reference: Array, by: str
+    points: Array, places: Places, blocks: Sequence[Block], reference: Array, by: str
 ) -> tuple[Array, Places, Array]:
-    """Slide every shape a few steps against one reference; return the criteria (2, n), too."""
-    criteria = _make_criteria(reference, points, by)
+    """Slide every shape a few steps against one reference.
 
-    def work(i: int) -> tuple[Array, Sequence[Array], Array]:
-        x, place = points[i], places[i]
-        before = criteria[i].value(x)
+    Returns
+    -------
+    points : array (n, m, d)
+    places : of the paths of every block
+    values : array (2, n)
+        The criterion of each shape before and after.
+    """
+    find_criterion = _prepare_criteria(reference, points, by)
+
+    def slide_block(number: int) -> tuple[Array, Sequence[Array], Array]:
+        block, place = blocks[number], places[number]
+        x = points[block.rows]
+        criterion = find_criterion(x)
+        before = criterion.value(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
-            x, place = _take_step(x, place, paths[i], criteria[i])
-        return x, place, np.array([before, criteria[i].value(x)])
+            x, place = _step(x, place, block.paths, criterion)
+        return x, place, np.stack([before, criterion.value(x)])
 
-    slid, new_places, values = zip(*map_blocks(work, range(len(points))), strict=True)
-    return np.stack(slid), new_places, np.stack(values, axis=1)
+    slid, values = points.copy(), np.empty((2, len(points)))
+    reached = []
+    results = map_blocks(slide_block, range(len(blocks)))
+    for block, (x, place, value) in zip(blocks, results, strict=True):
+        slid[block.rows], values[:, block.rows] = x, value
+        reached.append(place)
+    return slid, reached, values
 
 
-def _make_criteria(reference: Array, points: Array, by: str) -> list[Criterion]:
-    visible = ~np.isnan(points[..., 0]) & ~np.isnan(reference[:, 0])
+def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Array], Criterion]:
+    """Return a function from shapes (n, m, d) that see the same landmarks to their criterion."""
+    is_known = ~np.isnan(reference[:, 0])
     if by == "procrustes":
-        laid_over = (fit_motions(reference, x, motions=SIMILARITY)(reference) for x in points)
-        return [Distance(target, mask) for target, mask in zip(laid_over, visible, strict=True)]
+
+        def measure_distance(x: Array) -> Criterion:
+            target = fit_motions(reference, x, motions=SIMILARITY)(reference)
+            return Distance(target, ~np.isnan(x[0, :, 0]) & is_known)
+
+        return measure_distance
     n_dims = reference.shape[1]
-    if visible.sum(axis=1).min() < n_dims + 2:
+    fewest = int((~np.isnan(points[..., 0]) & is_known).sum(axis=1).min())
+    if fewest < n_dims + 2:
         raise ShapeError(
             f"Bending energy in {n_dims}-D needs at least {n_dims + 2} landmarks in every shape; "
-            f"one has {int(visible.sum(axis=1).min())}. Use by='procrustes'."
+            f"one has {fewest}. Use by='procrustes'."
         )
+    patterns = np.unique(~np.isnan(points[..., 0]) & is_known, axis=0)
     matrices = {
-        pattern.tobytes(): compute_bending_matrix(reference[pattern])
-        for pattern in np.unique(visible, axis=0)
+        pattern.tobytes(): compute_bending_matrix(reference[pattern]) for pattern in patterns
     }
-    return [Bending(matrices[pattern.tobytes()], pattern) for pattern in visible]
+
+    def measure_bending(x: Array) -> Criterion:
+        visible = ~np.isnan(x[0, :, 0]) & is_known
+        return Bending(matrices[visible.tobytes()], visible)
+
+    return measure_bending
 
 
-def _take_step(
+def _step(
     x: Array, places: Sequence[Array], paths: Sequence[Path], criterion: Criterion
 ) -> tuple[Array, Sequence[Array]]:
-    """Move all sliders together by one step, shortened until the criterion does not rise."""
+    """Slide all points together one step, in each shape shortened until its criterion falls."""
     if not paths:
         return x, places
-    ways = [path.directions(p, x) for path, p in zip(paths, places, strict=True)]
-    J = np.concatenate([np.repeat(p.sliders, w.shape[1]) for p, w in zip(paths, ways, strict=True)])
-    V = np.concatenate([way.reshape(-1, x.shape[1]) for way in ways])
-    steps, best = criterion.steps(x, J, V), criterion.value(x)
-    path_steps = np.split(steps, np.cumsum([way.shape[0] * way.shape[1] for way in ways])[:-1])
+    n, _, d = x.shape
+    directions = [path.find_directions(p, x) for path, p in zip(paths, places, strict=True)]
+    J = np.concatenate(
+        [np.repeat(p.sliders, v.shape[2]) for p, v in zip(paths, directions, strict=True)]
+    )
+    V = np.concatenate([v.reshape(n, -1, d) for v in directions], axis=1)
+    ends = np.cumsum([v.shape[1] * v.shape[2] for v in directions])[:-1]
+    steps = np.split(criterion.find_steps(x, J, V), ends, axis=1)
+    best, result, reached = criterion.value(x), x.copy(), [place.copy() for place in places]
+    pending = np.ones(n, dtype=bool)
     for halving in range(12):
-        new_places = [
-            path.move(p, 0.5**halving * s.reshape(w.shape[:2]), w)
-            for path, p, s, w in zip(paths, places, path_steps, ways, strict=True)
+        moved = [
+            path.move(place, 0.5**halving * step.reshape(v.shape[:3]), v)
+            for path, place, step, v in zip(paths, places, steps, directions, strict=True)
         ]
-        moved = _place_sliders(x, paths, new_places)
-        if criterion.value(moved) <= best:
-            return moved, new_places
-    return x, places
+        candidate = _locate(x, paths, moved)
+        accepted = pending & (criterion.value(candidate) <= best)
+        result[accepted] = candidate[accepted]
+        for place, move in zip(reached, moved, strict=True):
+            place[accepted] = move[accepted]
+        pending &= ~accepted
+        if not pending.any():
+            break
+    return result, reached
 
 
-def _place_sliders(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
-    """Return the points (m, d) of a shape with its sliders at these places."""
-    moved = x.copy()
+def _locate(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
+    """Return shapes (n, m, d) with the points of the paths at their places."""
+    located = x.copy()
     for path, place in zip(paths, places, strict=True):
-        moved[path.sliders] = path.points(place)
-    return moved
+        located[:, path.sliders] = path.locate(place)
+    return located
 
 
 def _fit_rigid_reference(shapes: Shapes) -> Array:
@@ -325,19 +405,25 @@ def _make_reference_fit(estimator: Any) -> Callable[[Shapes], Array]:
     return fit
 
 
-def _check_order(shapes: Shapes, points: Array, places: Places, paths: Paths) -> Iterator[Finding]:
-    """Report all landmarks that came past a neighbour, in one finding."""
-    findings = tuple(
-        Finding(Problem.PASSED_NEIGHBOUR, (name,), (shapes.landmarks[j], shapes.landmarks[k]))
-        for name, x, shape_places, shape_paths in zip(
-            shapes.names, points, places, paths, strict=True
+def _report_passed(
+    shapes: Shapes, points: Array, places: Places, blocks: Sequence[Block]
+) -> Iterator[Finding]:
+    """Report all points that came past a neighbour, in one finding, shape by shape."""
+    passed = [
+        (int(block.rows[i]), j, k)
+        for block, own_places in zip(blocks, places, strict=True)
+        for path, place in zip(block.paths, own_places, strict=True)
+        for i, j, k in path.find_passing(place, points[block.rows])
+    ]
+    parts = tuple(
+        Finding(
+            Problem.PASSED_NEIGHBOUR, (shapes.names[i],), (shapes.landmarks[j], shapes.landmarks[k])
         )
-        for path, place in zip(shape_paths, shape_places, strict=True)
-        for j, k in path.find_passing(place, x)
+        for i, j, k in sorted(passed, key=lambda case: case[0])
     )
-    if findings:
-        names = tuple(dict.fromkeys(finding.shapes[0] for finding in findings))
-        yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=findings)
+    if parts:
+        names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
+        yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=parts)
 
 
 def _require_choices(by: str, along: str, max_rounds: int, tolerance: float) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Progress
@@ -24,6 +25,8 @@ from defgpa.statistics.partition import parse_partition
 from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows
+
+_MAX_DECOMPOSED = 40  # rows of a matrix all of whose singular vectors are found at no cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +240,24 @@ def _read_block(y: Any, n: int) -> Array:
 
 def correlate_blocks(X: Array, Y: Array) -> float:
     """Compute r-PLS of two centred blocks (n, p) and (n, q)."""
-    U, _, Vt = np.linalg.svd(X.T @ Y, full_matrices=False)
-    x, y = X @ U[:, 0], Y @ Vt[0]
+    u, v = find_first_axes((X.T @ Y)[None])
+    x, y = X @ u[0], Y @ v[0]
     return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+
+
+def find_first_axes(crosses: Array) -> tuple[Array, Array]:
+    """Return the first pair of singular vectors (b, p), (b, q) of matrices (b, p, q)."""
+    _, p, q = crosses.shape
+    if p > q:
+        v, u = find_first_axes(crosses.transpose(0, 2, 1))
+        return u, v
+    if p <= _MAX_DECOMPOSED:
+        U, _, Vt = np.linalg.svd(crosses, full_matrices=False)
+        return U[:, :, 0], Vt[:, 0]
+    # one eigenvector of CCᵀ takes a fifth of the time of all singular vectors
+    u = np.stack([eigh(C @ C.T, subset_by_index=[p - 1, p - 1])[1][:, 0] for C in crosses])
+    v = np.einsum("bpq,bp->bq", crosses, u)
+    return u, np.asarray(v / np.linalg.norm(v, axis=1, keepdims=True))
 
 
 def permute_correlation(X: Array, Y: Array, permutations: Permutations) -> Array:
@@ -247,10 +265,9 @@ def permute_correlation(X: Array, Y: Array, permutations: Permutations) -> Array
     X, Y = (_drop_empty_columns(compressed(block)) for block in (X, Y))
 
     def correlate(orders: Index) -> Array:
-        crosses = np.einsum("np,bnq->bpq", X, Y[orders], optimize=True)
-        U, _, Vt = np.linalg.svd(crosses, full_matrices=False)
-        x = np.einsum("np,bp->bn", X, U[:, :, 0])
-        y = np.einsum("bnq,bq->bn", Y[orders], Vt[:, 0])
+        permuted = Y[orders]
+        u, v = find_first_axes(X.T @ permuted)
+        x, y = u @ X.T, np.einsum("bnq,bq->bn", permuted, v)
         lengths = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
         return np.asarray((x * y).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
 

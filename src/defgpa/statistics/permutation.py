@@ -363,8 +363,7 @@ def compressed(Y: Array) -> Array:
     """(n, at most n): other columns with the same products of rows, hence the same projections."""
     if Y.shape[1] <= len(Y):
         return Y
-    U, lengths, _ = np.linalg.svd(Y, full_matrices=False)
-    return np.asarray(U * lengths)
+    return np.asarray(np.linalg.qr(Y.T, mode="r"), dtype=np.float64).T
 
 
 @dataclass(frozen=True)
