@@ -139,9 +139,9 @@ class Edit:
             text += f" to ({', '.join(f'{x:.6g}' for x in self.to)})"
         return text + (f": {self.reason}" if self.reason else "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields that say something, as JSON holds them."""
-        fields: dict[str, Any] = {"action": str(self.action)}
+        fields: dict[str, object] = {"action": str(self.action)}
         if self.specimen is not None:
             fields["specimen"] = self.specimen
         if self.landmarks:
@@ -169,7 +169,7 @@ class Edit:
         return cls(**{"time": "", **fields})
 
 
-def _check_landmarks(action: Action, landmarks: Any) -> tuple[str, ...]:
+def _check_landmarks(action: Action, landmarks: object) -> tuple[str, ...]:
     if isinstance(landmarks, str) or not isinstance(landmarks, Iterable):
         raise ShapeError(f"The landmarks of an edit must be a list of labels; got {landmarks!r}.")
     labels = tuple(landmarks)
@@ -184,7 +184,7 @@ def _check_landmarks(action: Action, landmarks: Any) -> tuple[str, ...]:
     return labels
 
 
-def _check_target(action: Action, target: Any) -> tuple[float, ...] | None:
+def _check_target(action: Action, target: object) -> tuple[float, ...] | None:
     if action is not Action.MOVE:
         if target is not None:
             raise ShapeError(f"The edit '{action}' takes no coordinates; got {target!r}.")
@@ -276,22 +276,22 @@ def read_log(path: str | os.PathLike[str]) -> EditLog:
             f"{path} is version {version!r} of the log of edits; this program reads version "
             f"{VERSION}. Install a newer defgpa."
         )
-    edits, undone = (_parse_edits(path, content, part) for part in ("edits", "undone"))
+    edits, undone = (_parse_edits(path, content, key) for key in ("edits", "undone"))
     return EditLog(edits, undone)
 
 
 def _parse_edits(
-    path: str | os.PathLike[str], content: Mapping[str, Any], part: str
+    path: str | os.PathLike[str], content: Mapping[str, object], key: str
 ) -> tuple[Edit, ...]:
-    entries = content.get(part, [])
+    entries = content.get(key, [])
     if not isinstance(entries, list):
-        raise FormatError(f"{path}: {part!r} must be a list of edits.")
+        raise FormatError(f"{path}: {key!r} must be a list of edits.")
     edits = []
     for number, entry in enumerate(entries, start=1):
         try:
             edits.append(Edit.from_dict(entry))
         except ShapeError as error:
-            raise FormatError(f"{path}, edit {number} of {part!r}: {error}") from None
+            raise FormatError(f"{path}, edit {number} of {key!r}: {error}") from None
     return tuple(edits)
 
 
@@ -402,16 +402,16 @@ class _State:
     def finish(self) -> Shapes:
         """Return the shapes without what is excluded, or raise where nothing is left."""
         shapes = self.shapes.with_points(self.points)
-        kept_shapes = [i for i in range(shapes.n_shapes) if i not in self.excluded_specimens]
-        take_landmarks = [j for j in range(shapes.n_landmarks) if j not in self.excluded_landmarks]
-        for kept, subject in ((kept_shapes, "specimen"), (take_landmarks, "landmark")):
-            if not kept:
+        specimens = [i for i in range(shapes.n_shapes) if i not in self.excluded_specimens]
+        landmarks = [j for j in range(shapes.n_landmarks) if j not in self.excluded_landmarks]
+        for numbers, subject in ((specimens, "specimen"), (landmarks, "landmark")):
+            if not numbers:
                 raise ShapeError(f"The edits exclude every {subject}. Include some again.")
         if self.excluded_specimens:
-            shapes = shapes.take(kept_shapes)
+            shapes = shapes.take(specimens)
         if self.excluded_landmarks:
             shapes = shapes.without(sorted(self.excluded_landmarks))
-        renumbered = {j: k for k, j in enumerate(take_landmarks)}
+        renumbered = {j: k for k, j in enumerate(landmarks)}
         links = [
             (renumbered[a], renumbered[b])
             for a, b in self.links.values()

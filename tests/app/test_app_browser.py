@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 from app_support import wait_until
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
@@ -64,7 +66,7 @@ class Run:
         return self.driver.execute_script(script, *arguments)
 
     def wait_for(self, condition, seconds=60.0):
-        return wait_until(lambda: self.js(f"return {condition}"), seconds)
+        return wait_until(lambda: self.js(f"return Boolean({condition})"), seconds)
 
     def click(self, selector):
         self.wait_for(f"document.querySelector('{selector}:not(:disabled)')")
@@ -84,6 +86,15 @@ class Run:
             name,
             text,
         )
+
+    def open_files(self, paths):
+        """Open files as a new project, from the page of all projects."""
+        root = "document.documentElement.dataset"
+        self.js(f"if (location.hash) {{ {root}.ready = ''; location.hash = ''; }}")
+        self.wait_for("document.documentElement.dataset.ready === 'open'")
+        chooser = self.driver.find_element(By.ID, "choose-files")
+        with suppress(StaleElementReferenceException):  # the project may be open before it returns
+            chooser.send_keys("\n".join(map(str, paths)))
 
     def press(self, key):
         self.driver.find_element(By.TAG_NAME, "body").send_keys(key)
@@ -314,6 +325,94 @@ def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
     run.wait_for_edits(edits + 1)
     moved = read_edits(next(p for p in run.projects.iterdir() if p.name == "skulls") / "edits.json")
     assert len(moved[-1].to) == 3
+
+
+def write_shells(folder):
+    """Landmarks of round shells as FCSV, their meshes as PLY, and a table of sexes."""
+    grid = np.meshgrid(np.linspace(0.05, np.pi - 0.05, 60), np.arange(60) * np.pi / 30)
+    u, v = (angle.T.ravel() for angle in grid)
+    corners = np.arange(59)[:, None] * 60 + np.arange(60)
+    beside = np.arange(59)[:, None] * 60 + (np.arange(60) + 1) % 60
+    faces = np.concatenate(
+        [
+            np.stack([corners, corners + 60, beside], -1).reshape(-1, 3),
+            np.stack([beside, corners + 60, beside + 60], -1).reshape(-1, 3),
+        ]
+    )
+    rng = np.random.default_rng(0)
+    for k in range(8):
+        radii = np.array([30.0, 22.0 + 4 * (k % 2), 26.0]) + rng.normal(size=3)
+        sphere = np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], 1)
+        vertices = sphere * radii
+        path = folder / f"shell_{k}.ply"
+        defgpa.meshes.write_mesh(path, defgpa.meshes.Mesh(vertices, faces))
+        points = vertices[[100, 400, 1310, 1325, 1340, 2000, 2730, 3300]]
+        rows = [f"{j},{x},{y},{z},0,0,0,1,1,1,0,L{j},," for j, (x, y, z) in enumerate(points)]
+        head = "# Markups fiducial file version = 4.11\n# CoordinateSystem = LPS\n"
+        (folder / f"shell_{k}.fcsv").write_text(head + "\n".join(rows) + "\n")
+    sexes = "".join(f"shell_{k},{'fm'[k % 2]}\n" for k in range(8))
+    (folder / "sexes.csv").write_text("name,sex\n" + sexes)
+    return sorted(folder.iterdir())
+
+
+def test_meshes_are_shown_turned_coarsely_and_warped_in_morphospace(run, tmp_path):
+    run.open_files(write_shells(tmp_path))
+    run.wait_for("document.body.textContent.includes('8 meshes shown with their landmarks')")
+    run.go("look")
+    run.wait_for("window.defgpaView?.surfaces.children.length === 2")
+    run.wait_for("window.defgpaView.frames > 1")
+    assert run.js(COUNT_PIXELS) > 30_000
+    # a mesh of 7,080 triangles is small enough to be drawn whole while it turns
+    turned = "const view = window.defgpaView; view.rotate(9, 3); view.paint(); return view"
+    assert run.js(f"{turned}.note.hidden")
+    larger = (
+        "const view = window.defgpaView, [mesh] = view.scene.meshes;"
+        "view.show({ ...view.scene, meshes: Array(8).fill(0).map(() => ({ ...mesh })) }, true);"
+    )
+    note = run.js(larger + "view.rotate(9, 3); view.paint(); return view.note.textContent")
+    drawn, total = (int(word.replace(",", "")) for word in re.findall(r"[\d,]{3,}", note))
+    assert total == 8 * 7080
+    assert drawn < 30_000
+    assert note.endswith("while turning.")
+    run.wait_for("window.defgpaView.note.hidden")  # at rest, all of it
+    run.go("explore")
+    run.wait_for("document.querySelectorAll('#morphospace .hull').length === 2")
+    run.js(
+        "const box = document.getElementById('outline'); box.value = 'ellipse';"
+        "box.dispatchEvent(new Event('change'))"
+    )
+    corners = "document.querySelector('#morphospace .hull')?.points.length"
+    run.wait_for(f"{corners} === 72")
+
+
+def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    width, height, scale = 300, 200, 0.05
+    points = np.array([[60, 50], [240, 60], [150, 150], [90, 120]])  # pixels, from below
+    rows = []
+    for k in range(4):
+        picture = image.new("RGB", (width, height), (255, 255, 255))
+        for x, y in points + np.array([0, 3 * k]):
+            picture.paste((200, 0, 0), (x - 6, height - y - 6, x + 7, height - y + 7))
+        picture.save(tmp_path / f"leaf {k}.png")
+        lines = [f"{x} {y + 3 * k}" for x, y in points]
+        rows += ["LM=4", *lines, f"IMAGE=leaf {k}.png", f"ID=leaf{k}", f"SCALE={scale}"]
+    (tmp_path / "leaves.tps").write_text("\n".join(rows) + "\n")
+    run.open_files(sorted(tmp_path.iterdir()))
+    run.wait_for("document.body.textContent.includes('4 photographs shown')")
+    run.go("look")
+    run.wait_for("window.defgpaView?.scene.photograph")
+    time.sleep(0.3)
+    # beside each landmark, outside its dot, is the red of the photograph; farther away is not
+    colours = run.js(
+        "const view = window.defgpaView, context = view.canvas.getContext('2d');"
+        "const colour = (x, y) => [...context.getImageData(x, y, 1, 1).data].slice(0, 3);"
+        "return [0, 1, 2, 3].map((j) => { const [x, y] = view.project(view.place(j));"
+        "return [colour(x + 9, y + 9), colour(x + 40, y)]; })"
+    )
+    for beside, away in colours:
+        assert beside == [200, 0, 0]
+        assert away == [255, 255, 255]
 
 
 def test_every_control_has_a_name_and_texts_have_contrast(run):
