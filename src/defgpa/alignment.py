@@ -129,8 +129,8 @@ class Alignment:
             return ()
         names, labels, scores = self.shapes.names, self.shapes.landmarks, self.rejection.scores
         pairs = np.argwhere(self.rejection.landmarks)
-        found = [RejectedLandmark(names[i], labels[j], float(scores[i, j])) for i, j in pairs]
-        return tuple(sorted(found, key=lambda landmark: -landmark.score))
+        landmarks = [RejectedLandmark(names[i], labels[j], float(scores[i, j])) for i, j in pairs]
+        return tuple(sorted(landmarks, key=lambda landmark: -landmark.score))
 
     @property
     def rejected_shapes(self) -> tuple[str, ...]:

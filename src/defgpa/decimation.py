@@ -108,10 +108,10 @@ def _edge_lengths(points: Array, faces: Index) -> csr_array:
     """Return the lengths of all edges as a sparse matrix (n_vertices, n_vertices)."""
     starts, ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
     lengths = np.linalg.norm(points[starts] - points[ends], axis=1)
-    known = np.isfinite(lengths)
+    is_finite = np.isfinite(lengths)
     # an edge of length zero would count as no edge
-    shortest = 1e-12 * float(np.max(lengths[known], initial=1.0))
-    edges = np.unique(np.sort(np.column_stack([starts, ends])[known], axis=1), axis=0)
+    shortest = 1e-12 * float(np.max(lengths[is_finite], initial=1.0))
+    edges = np.unique(np.sort(np.column_stack([starts, ends])[is_finite], axis=1), axis=0)
     lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
     return csr_array((np.maximum(lengths, shortest), tuple(edges.T)), shape=2 * (len(points),))
 

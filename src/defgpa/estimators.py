@@ -189,7 +189,7 @@ class AlignmentEstimator(BaseEstimator):
         def fit(weights: Array, stiffness: float) -> WeightedFit:
             weighted = core.with_weights(weights)
             with self._choose_threads(core):
-                fitted = self._fit_weighted(core, weighted, stiffness)
+                fitted = self._fit_with_weights(core, weighted, stiffness)
             # a fit has relative weights
             unit = weighted.relative_weights.sum() / weights.sum()
             return fitted._replace(leverage=unit * fitted.leverage)
@@ -227,7 +227,7 @@ class AlignmentEstimator(BaseEstimator):
         shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
         return procrustes_distance(plain.reference[shared], fitted.reference[shared])
 
-    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         """Fit weighted shapes, and predict all landmarks of the shapes by the warps.
 
         ``stiffness`` multiplies the smoothing of warps that have one.
@@ -537,7 +537,7 @@ class DefGPA(AlignmentEstimator):
     def _prepare_core(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem | None:
         return self.prepare(shapes, geometry)
 
-    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
         problem = stiff.prepare(weighted, weighted.measure())
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
@@ -679,7 +679,7 @@ class ElasticGPA(AlignmentEstimator):
     def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         return self.prepare(shapes, geometry).align(self.dial)
 
-    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
         problem = stiff.prepare(weighted, weighted.measure())
         cost, firmness = problem.deformable.cost, self.dial.firmness
@@ -845,7 +845,7 @@ class EuclideanGPA(AlignmentEstimator):
         self.robust = robust
         self.output = output
 
-    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         motions, weights = (
             Motions(bool(self.scaling), bool(self.reflections)),
             weighted.relative_weights,
@@ -859,9 +859,9 @@ class EuclideanGPA(AlignmentEstimator):
         votes = _vote_on_sides(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
-            even = shapes.points / geometry.size[:, None, None]
+            unit_shapes = shapes.points / geometry.size[:, None, None]
             votes = _vote_on_sides(
-                fit_rigid(even, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry
+                fit_rigid(unit_shapes, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry
             )
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
         registration, rank = MotionRegistration(motions), shapes.n_dims - 1
@@ -909,11 +909,11 @@ class AffineGPA(AlignmentEstimator):
         self.robust = robust
         self.output = output
 
-    def _fit_weighted(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         fit = fit_affine(weighted.points, shapes.names, weights=unequal_weights(weighted))
-        even = balance_frame(fit)
+        balanced = balance_frame(fit)
         weights = weighted.relative_weights
-        return predict_by_maps(even, shapes.points, weights, compute_affine_leverage)
+        return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)
 
     def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
         if self.frame not in ("first", "balanced"):

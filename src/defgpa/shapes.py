@@ -221,7 +221,7 @@ class Shapes:
 
     def measure(self) -> Geometry:
         """Measure centroids, sizes and principal axes, with the landmark weights."""
-        weights = self.relative_weights if self.has_weights else None
+        weights = None if self._weights is None else self.relative_weights
         return measure_geometry(self.points, self.visible, weights)
 
     @cached_property
@@ -403,7 +403,7 @@ class Shapes:
         """Return self if these shapes make a set that can be aligned; raise a ShapeError if not."""
         if self.n_shapes < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {self.n_shapes}.")
-        or_weightless = " or have weight 0" if self.has_weights else ""
+        or_weightless = "" if self._weights is None else " or have weight 0"
         is_empty = ~self.visible.any(axis=1)
         if is_empty.any():
             names = format_names(self.names[i] for i in np.flatnonzero(is_empty))

@@ -89,9 +89,9 @@ def test_gross_errors_are_found_and_cost_little(kind, fraction, max_ratio):
 
 def test_robust_fit_takes_at_most_fifteen_weighted_fits(monkeypatch):
     fitted = []
-    fit_weighted = DefGPA._fit_weighted
+    fit_weighted = DefGPA._fit_with_weights
     monkeypatch.setattr(
-        DefGPA, "_fit_weighted", lambda *args: fitted.append(1) or fit_weighted(*args)
+        DefGPA, "_fit_with_weights", lambda *args: fitted.append(1) or fit_weighted(*args)
     )
     family = smooth_family(12, 40, 2, bend=0.15, noise=0.01, seed=1)
     points, _ = spoil(family.shapes.points, "exchanged", 0.1, np.random.default_rng(0))

@@ -118,7 +118,7 @@ def require_linkage(visible: Mask, names: Sequence[str], dim: int) -> None:
         )
     if visible.all():
         return
-    groups = group_by_overlap(visible, dim + 1)
+    groups = group_shapes(visible, lambda shared: shared.sum(axis=1) > dim)
     if len(groups) > 1:
         described = "; ".join(
             f"({number}) {format_names(names[int(i)] for i in group)}"

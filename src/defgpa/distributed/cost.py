@@ -102,7 +102,7 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
     cluster, visible = sets.cluster, sets.visible
     lead = sets.fetch_shape(int(visible.sum(axis=1).argmax()))
     keep_columns = _columns_fit(cluster, lead, len(visible), model, budget)
-    batches = [cluster.submit(work.make_part_batches, part, model) for part in sets.parts]
+    batches = [cluster.submit(work.make_part_batches, points, model) for points in sets.parts]
     blocks = [
         [cluster.submit(work.make_blocks, batch, rows, keep_columns) for rows in sets.rows]
         for batch in batches

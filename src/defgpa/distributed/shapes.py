@@ -36,7 +36,7 @@ class ClusterSet:
     @classmethod
     def from_parts(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
         """Describe the shapes of parts (futures of arrays or Shapes), as the workers see them."""
-        facts = cluster.gather([cluster.submit(work.describe_part, part) for part in parts])
+        facts = cluster.gather([cluster.submit(work.describe_part, points) for points in parts])
         masks, dims, names, labels = zip(*facts, strict=True)
         widths = {mask.shape[1] for mask in masks}
         landmarks = {part_labels for part_labels in labels if part_labels is not None}
@@ -51,7 +51,7 @@ class ClusterSet:
         all_names = tuple(name for part_names in names for name in part_names or ())
         return cls(
             cluster,
-            [cluster.submit(work.get_points, part) for part in parts],
+            [cluster.submit(work.get_points, points) for points in parts],
             [len(mask) for mask in masks],
             all_names if len(set(all_names)) == len(all_names) == n else number_labels("shape_", n),
             tuple(landmarks.pop() if landmarks else number_labels("", m)),
@@ -74,7 +74,7 @@ class ClusterSet:
         """Restrict the shapes to the landmarks that two of them have, in blocks of these."""
         parts, common = self.parts, self.common
         if len(common) < len(self.landmarks):
-            parts = [self.cluster.submit(work.take_landmarks, part, common) for part in parts]
+            parts = [self.cluster.submit(work.take_landmarks, points, common) for points in parts]
         return replace(
             self,
             parts=parts,
@@ -132,7 +132,7 @@ class ClusterParts:
 
     def map(self, function: Callable[..., Any], *shared: Any) -> ClusterParts:
         """Apply a function to each part, and leave the results on the workers."""
-        made = [self.cluster.submit(function, part, *shared) for part in self.parts]
+        made = [self.cluster.submit(function, points, *shared) for points in self.parts]
         return ClusterParts(self.cluster, made)
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:

@@ -70,7 +70,7 @@ def measure_extents(points: Array) -> tuple[Array, Mask, Mask, int]:
 
 def join_landmarks(landmarks: slice, *parts: Array) -> Array:
     """Return some landmarks (n, p, d) of the shapes of all parts."""
-    return np.concatenate([part[:, landmarks] for part in parts])
+    return np.concatenate([points[:, landmarks] for points in parts])
 
 
 def take_shape(points: Array, number: int) -> Array:

@@ -187,7 +187,7 @@ def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT)
     n, m, _ = geometry.points.shape
 
     def make(numbers: slice) -> Batch:
-        some = geometry[numbers]
+        some = geometry if numbers == slice(None) else geometry[numbers]
         return Batch(
             np.arange(n)[numbers],
             some.points,
