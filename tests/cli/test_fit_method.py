@@ -173,6 +173,30 @@ def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
     assert defgpa.load(tmp_path / "out" / "result.npz").shapes.n_shapes == 6
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("test", "-f", "shape ~ sex"),
+        ("disparity", "--groups", "sex"),
+        ("classify", "--groups", "sex"),
+    ],
+)
+def test_statistics_leave_out_specimens_without_a_row_when_asked(run, wings, tmp_path, words):
+    names = defgpa.read_shapes(wings).names
+    table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[:6]))
+    (tmp_path / "sex.csv").write_text(table)
+    command, *more = words
+    more += ["--data", tmp_path / "sex.csv", "--drop-unlisted", "--permutations", "9"]
+    code, out, err = run(command, wings, *more)
+    assert code == 0, err
+    assert "Left out, 2 of 8 specimens without a row" in err
+    assert "6 specimens" in out
+    run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
+    code, _, err = run(command, tmp_path / "out" / "result.npz", *more)
+    assert code == 2
+    assert "a saved result keeps its specimens" in err
+
+
 def test_results_folder_is_refused_as_input(run, wings, tmp_path):
     run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
     for command in ("info", "fit"):

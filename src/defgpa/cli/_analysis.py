@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, read_sample_source
+from defgpa.cli._input import collect_columns, find_column, keep_listed, read_sample_source
 from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Tabular(Protocol):
 def shared_options(function: Callable[..., None]) -> Callable[..., None]:
     """Declare the options that all commands of statistics have."""
     for decorator in (
-        *(options.reading, options.covariates, options.report),
+        *(options.reading, options.covariates, options.drop_unlisted, options.report),
         *(options.result_folder, options.permutations),
     ):
         function = decorator(function)
@@ -133,6 +133,7 @@ def open_analysis(
     names: ResultNames,
     *,
     data: str | None,
+    drop_unlisted: bool,
     output: str | None,
     report: bool,
     permutations: int,
@@ -150,7 +151,7 @@ def open_analysis(
         A saved result or landmark files.
     names : ResultNames
         Of what is written.
-    data, output, report, permutations, seed, space, as_given
+    data, drop_unlisted, output, report, permutations, seed, space, as_given
         As the options say.
     inputs : sequence of str
         Other files that are read, and must not be overwritten.
@@ -164,6 +165,8 @@ def open_analysis(
         refuse_inputs(read, files.folder, *names.stems, manifest=names.manifest)
     with files.open(console, results):
         x, shapes = read_sample_source(source)
+        if drop_unlisted:
+            x = shapes = keep_listed(console, shapes, data, is_result=x is not shapes)
         columns = collect_columns(console, data, shapes)
         sample = build_sample(x, space=space, superimpose=not as_given)
         results["coordinates"] = sample.provenance.to_dict()

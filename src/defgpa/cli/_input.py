@@ -235,12 +235,10 @@ def add_covariates(
 
     With ``unlisted``, specimens that the table lacks are left out.
     """
-    if table is None:
-        if unlisted:
-            raise click.UsageError("--drop-unlisted goes with --data.")
-        return shapes
     if unlisted:
         shapes = keep_listed(console, shapes, table)
+    if table is None:
+        return shapes
     columns = read_covariates(console, table, shapes)
     variables: Sequence[dict[str, str] | None]
     variables = shapes.metadata.get("variables") or (None,) * shapes.n_shapes
@@ -250,11 +248,23 @@ def add_covariates(
     return shapes.with_metadata(variables=merged)
 
 
-def keep_listed(console: Console, shapes: Shapes, table: str) -> Shapes:
-    """Leave out the specimens that a table of covariates lacks, and say how many."""
+def keep_listed(
+    console: Console, shapes: Shapes, table: str | None, is_result: bool = False
+) -> Shapes:
+    """Leave out the specimens that a table of covariates lacks, and say how many.
+
+    The shapes of a saved result stay together.
+    """
     from defgpa.errors import format_names
     from defgpa.io.covariates import read_covariate_rows
 
+    if table is None:
+        raise click.UsageError("--drop-unlisted goes with --data.")
+    if is_result:
+        raise click.UsageError(
+            "--drop-unlisted goes with landmark files: a saved result keeps its specimens. Give "
+            "the files, or fit them again with --drop-unlisted."
+        )
     header, rows = read_covariate_rows(table)
     cells = [{_fold_name(row[k]) for row in rows} for k in range(len(header))]
     n_matches = [sum(_fold_name(name) in cell for name in shapes.names) for cell in cells]
