@@ -141,3 +141,79 @@ def off_by(reference, truth):
     a, b = reference - reference.mean(axis=0), truth - truth.mean(axis=0)
     total = np.linalg.svd(a.T @ b, compute_uv=False).sum()
     return float(np.sqrt(max(0.0, 1 - (total / np.linalg.norm(a) / np.linalg.norm(b)) ** 2)))
+
+
+CLASSES = ("clean", "affine", "flat", "elongated", "hinge 0.25", "hinge 0.6", "large")
+
+
+def class_set(name: str, seed: int, *, noise=0.015, bend=0.04) -> Known:
+    """A complete set of a class: quadratic bends of random sign about the truth, and noise.
+
+    Flat sets are 20 times as wide as thick, elongated ones 8 times as long as wide; the half of a
+    hinged shape turns by a normal angle of that many radians.
+    """
+    rng = np.random.default_rng([seed, *name.encode()])
+    d = 3 if name == "flat" else int(rng.integers(2, 4))
+    m, n = int(rng.integers(15, 60)), int(rng.integers(8, 30))
+    truth = rng.uniform(-1, 1, size=(m, d)) * np.linspace(1.5, 1.0, d)
+    affine = {"affine": 0.15, "large": 0.1}.get(name, 0.0)
+    bend = 0.3 if name == "large" else bend
+    if name == "flat":
+        truth[:, 2] /= 20
+    if name == "elongated":
+        truth = rng.uniform(-1, 1, size=(m, d)) * np.r_[1.0, np.full(d - 1, 1 / 8)]
+    products = np.stack([truth[:, i] * truth[:, j] for i in range(d) for j in range(i, d)], axis=1)
+    shapes = []
+    for _ in range(n):
+        shape = truth.copy()
+        if name.startswith("hinge"):
+            angle = float(name.split()[1]) * rng.normal()
+            cosine, sine = np.cos(angle), np.sin(angle)
+            half = truth[:, 0] > 0
+            shape[half, :2] = truth[half, :2] @ np.array([[cosine, sine], [-sine, cosine]])
+        shape = shape @ (np.eye(d) + affine * rng.normal(size=(d, d)))
+        shape += (
+            bend * products @ rng.normal(size=(products.shape[1], d)) / products.shape[1] ** 0.5
+        )
+        shape += noise * rng.normal(size=shape.shape)
+        shapes.append(rng.uniform(0.7, 1.4) * shape @ turn(rng, d) + rng.normal(size=d))
+    return Known(name, np.array(shapes), truth)
+
+
+def classical_mean(points):
+    """The mean of classical GPA: complete shapes at unit size, rotated onto it until it stays."""
+    shapes = points - points.mean(axis=1, keepdims=True)
+    shapes /= np.linalg.norm(shapes, axis=(1, 2))[:, None, None]
+    mean, change = shapes[0], 1.0
+    while change > 1e-12:
+        left, _, right = np.linalg.svd(shapes.mT @ mean)
+        rotated = (shapes @ (left @ right)).mean(axis=0)
+        rotated /= np.linalg.norm(rotated)
+        mean, change = rotated, np.linalg.norm(rotated - mean)
+    return mean
+
+
+def hide_landmarks(rng, points, pattern, share):
+    """Hide about a share of the landmarks; every landmark stays in two shapes at least.
+
+    ``random``: any; ``rare``: some landmarks are in two or three shapes only; ``side``: each shape
+    lacks a side.
+    """
+    n, m, d = points.shape
+    hidden = np.zeros((n, m), dtype=bool)
+    if pattern == "random":
+        hidden = rng.random((n, m)) < share
+    if pattern == "rare":
+        hidden[:, rng.permutation(m)[: int(min(0.9, 1.2 * share) * m)]] = True
+        for j in np.flatnonzero(hidden[0]):
+            hidden[rng.permutation(n)[: int(rng.integers(2, 4))], j] = False
+    if pattern == "side":
+        heights = (points @ rng.normal(size=(n, d, 1)))[..., 0]
+        hidden = heights < np.quantile(heights, share, axis=1)[:, None]
+    for j in np.flatnonzero((~hidden).sum(axis=0) < 2):
+        hidden[rng.permutation(n)[:2], j] = False
+    return np.where(hidden[..., None], np.nan, points)
+
+
+def geometric_mean(values):
+    return float(np.exp(np.mean(np.log(values))))

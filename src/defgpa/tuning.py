@@ -49,6 +49,14 @@ class Tuning:
         to 0.05, deformations 0.3 to 1.
     max_axes : int
         Axes that the reference may be made of where more than d directions are free.
+    rival_cost, rival_share : float
+        Axes that cost up to ``rival_cost`` times the dearest of d times the longest extent of the
+        reference over its shortest, and of which the warps explain more than 1 − ``rival_share``,
+        are rivals of the dearest; real sets whose reference is sound have none.
+    agreed, likely : float
+        Squared standard errors beyond which shapes surely, or probably, have a part in an axis. A
+        thin direction that was lost to a bend has 20 and more; where shapes bend either way by
+        chance no axis beyond the first two has more than 2.
     max_rounds : int
         Of the descent for the proportions; hinged sets take up to a hundred, others two to ten.
     narrow_gap : float
@@ -141,6 +149,10 @@ class Tuning:
     free_value: float = 0.01
     hinged: float = 0.1
     max_axes: int = 32
+    rival_cost: float = 1.2
+    rival_share: float = 0.5
+    agreed: float = 16.0
+    likely: float = 2.0
     max_rounds: int = 300
     narrow_gap: float = 1e-3
     charged: float = 1e-7

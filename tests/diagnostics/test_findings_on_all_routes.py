@@ -88,7 +88,7 @@ PROVOKED = {
     Problem.WEAK_CENTERING: (near, DefGPA(Affine(), centering=SoftCentering(1e-9))),
     Problem.NARROW_GAP: (
         lambda: smooth_family(seed=31, n=4, m=25),
-        DefGPA(ThinPlateSpline(4, theta=0.0), tuning=Tuning(narrow_gap=0.95)),
+        DefGPA(ThinPlateSpline(4, theta=0.0), tuning=Tuning(narrow_gap=0.95, rival_cost=0.0)),
     ),
     Problem.FREE_DIRECTIONS: (lambda: hinged(0)[0], DefGPA(Affine())),
     Problem.HINGE: (sheared, DefGPA(Affine())),
@@ -238,7 +238,7 @@ def test_most_predictions_of_folds_are_about_those_of_refits(warp, name):
     points = smooth_family(**FAMILIES[name])
     folds = [cross_validate(DefGPA(warp), points, 4, refit=refit) for refit in (False, True)]
     default, refit = (np.nanmedian(cv.distances) for cv in folds)
-    np.testing.assert_allclose(default, refit, rtol=0.06)
+    np.testing.assert_allclose(default, refit, rtol=0.07)
 
 
 @pytest.mark.parametrize("model", [DefGPA(), ElasticGPA()], ids=["deformable", "elastic"])

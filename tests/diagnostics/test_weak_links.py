@@ -14,7 +14,7 @@ from support import (
     FAMILIES,
     PARITY,
     assert_same_shape,
-    cost_of,
+    cheapest_axes,
     left_over,
     smooth_family,
     told_among_others,
@@ -285,8 +285,7 @@ class TestWhatOnlyTheSpectrumShows:
     def test_cohesion_is_what_each_shape_sees_beyond_its_own_dimensions(self, name, warp):
         shapes = Shapes(smooth_family(**FAMILIES[name]))
         fitted = DefGPA(warp).fit(shapes).alignment_
-        matrix = cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks
-        columns = np.linalg.eigh(matrix)[1][:, : shapes.n_dims + 1]
+        columns, _ = np.linalg.qr(cheapest_axes(shapes, warp)[1][:, : shapes.n_dims + 1])
         visible = [
             columns[is_visible] - columns[is_visible].mean(axis=0) for is_visible in shapes.visible
         ]

@@ -170,7 +170,7 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
 def test_without_free_directions_the_parts_come_out_sheared():
     """With the threshold at zero only d axes are taken, of which noise picks some."""
     points, base = hinged(0)
-    alignment = DefGPA(Affine(), tuning=Tuning(free_value=0.0)).align(points)
+    alignment = DefGPA(Affine(), tuning=Tuning(free_value=0.0, rival_cost=0.0)).align(points)
     assert error(alignment.reference, base) > 0.05
 
 
@@ -249,4 +249,4 @@ def test_a_soft_warp_frees_no_direction(seed, monkeypatch):
     facts = DefGPA(ThinPlateSpline(5, smoothing=1e-8)).align(points).spectral
     assert facts.spectrum[-1] < Tuning().free_value * len(points)
     assert facts.cohesion > Tuning().hinged
-    assert facts.n_axes == 2
+    assert facts.n_axes - facts.n_agreed_axes == 2

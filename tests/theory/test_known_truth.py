@@ -16,7 +16,18 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem
-from truth import KINDS, images, known_set, off_by, turn
+from defgpa.tuning import Tuning
+from truth import (
+    CLASSES,
+    KINDS,
+    class_set,
+    classical_mean,
+    geometric_mean,
+    images,
+    known_set,
+    off_by,
+    turn,
+)
 
 SEEDS = range(14)  # of each kind: some two hundred sets
 FAR = 0.15  # Procrustes distance
@@ -55,6 +66,44 @@ def test_no_reference_is_far_off_without_a_finding(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_reference_of_other_methods_is_far_off_without_a_finding(kind):
     assert not [(k, off) for k, off, fit in fits_of_others(kind) if off > FAR and not fit]
+
+
+def ratios_to_classical_mean(name, of, n_sets=12):
+    """The error of what a fit has, over that of the classical mean, of every set of a class."""
+    for known in (class_set(name, seed) for seed in range(n_sets)):
+        usual = off_by(classical_mean(known.points), known.truth)
+        yield off_by(of(known.points), known.truth) / usual
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("flat", 1.4, 1.12), ("elongated", 1.4, 1.12), ("clean", 0, 1.05)]
+)
+def test_a_thin_direction_is_not_lost_to_a_bend(name, least, most):
+    """Without the rivals of the dearest axis it is: the counter-example."""
+    cheapest_only = DefGPA(tuning=Tuning(rival_cost=0.0))
+    assert geometric_mean([*ratios_to_classical_mean(name, reference_of(DefGPA()))]) < most
+    assert geometric_mean([*ratios_to_classical_mean(name, reference_of(cheapest_only))]) > least
+
+
+def reference_of(method):
+    return lambda points: method.solve(points).reference
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_mean_shape_is_as_true_as_the_classical_mean(name):
+    ratios = ratios_to_classical_mean(name, lambda points: DefGPA().solve(points).mean_shape, 6)
+    assert max(ratios) < 1.02
+
+
+def test_shapes_that_bend_either_way_by_chance_keep_their_cheapest_axes(rng):
+    """A sheet of no thickness but its bends: there is no third direction to be lost."""
+    sheet = rng.uniform(-1, 1, size=(60, 2))
+    bends = rng.normal(size=(10, 3)) @ [sheet[:, 0] ** 2, sheet[:, 1] ** 2, sheet.prod(axis=1)]
+    points = np.concatenate([np.broadcast_to(sheet, (10, 60, 2)), 0.15 * bends[..., None]], axis=2)
+    points += 0.01 * rng.normal(size=points.shape)
+    assert DefGPA().solve(points).diagnostics.n_agreed_axes == 0
+    credulous = Tuning(agreed=0.0, likely=0.0)
+    assert DefGPA(tuning=credulous).solve(points).diagnostics.n_agreed_axes > 0
 
 
 @pytest.mark.parametrize("of", [fits, fits_of_others])
@@ -165,8 +214,6 @@ def test_many_shapes_may_differ_much_though_their_mean_is_sure(rng):
 
 
 def test_a_large_set_is_not_looked_at(rng):
-    from defgpa.tuning import Tuning
-
     points = outlying(rng)
     alignment = DefGPA(tuning=Tuning(screened_landmarks=points.shape[0])).align(points)
     assert not [f for f in alignment.findings if f.problem is Problem.MISPLACED_LANDMARK]

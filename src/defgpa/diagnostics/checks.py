@@ -308,11 +308,12 @@ def _find_solution_problems(
             yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": following})
 
     # more free axes than dimensions: rigidity held parts that could move, or did not
-    if k > facts.n_dims and is_firm:
+    has_free_directions = k - facts.n_agreed_axes > facts.n_dims
+    if has_free_directions and is_firm:
         directions = {"directions": k, "dim": facts.n_dims, "residual": facts.similarity_residual}
         yield Finding(Problem.FREE_DIRECTIONS, values=directions)
     is_hinged = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
-    if not is_firm if k > facts.n_dims else is_hinged:
+    if not is_firm if has_free_directions else is_hinged:
         yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
 
     # an axis that is nearly zero but for a few landmarks, which few shapes share
@@ -345,7 +346,7 @@ def _find_solution_problems(
         yield Finding(Problem.LARGE_DEFORMATION, values=residual)
     if not facts.proportions_determined:
         yield Finding(Problem.PROPORTIONS_UNDETERMINED)
-    elif not facts.proportions_converged and (k <= facts.n_dims or is_firm):
+    elif not facts.proportions_converged and (not has_free_directions or is_firm):
         # not of a hinge that is reported already
         yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})
 

@@ -54,6 +54,9 @@ class SpectralDiagnostics:
         The eigen-solver and how the features were held.
     n_products : int
         Products with P that an iterative solver took; 0 for a dense one.
+    n_agreed_axes : int
+        Axes beyond d that cost about as much as the dearest of d and that the shapes agree on: the
+        reference takes part in them, so that a thin direction is not lost to a bend.
     """
 
     spectrum: Array
@@ -78,6 +81,7 @@ class SpectralDiagnostics:
     method: str
     storage: str
     n_products: int
+    n_agreed_axes: int = 0
 
     @property
     def n_axes(self) -> int:

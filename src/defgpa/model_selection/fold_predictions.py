@@ -38,6 +38,7 @@ from defgpa.solvers.deformable import (
     centre_cost,
     choose_metric,
     compute_looseness,
+    find_cheapest_axes,
     find_reference_axes,
     pair_with_axes,
 )
@@ -365,22 +366,29 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     """Find the axes of the reference of every fold; the small matrices of all in one call."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
+    n_agreed = problem.fit.diagnostics.n_agreed_axes
     if not reduction.is_dense:
         spectrum = problem.fit.spectrum
         start = np.column_stack([spectrum.axes, spectrum.next_vector])
+        costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
+        if n_agreed:
+            n_axes = rank + n_agreed
+            return [find_cheapest_axes(c, method, n_axes, start[c.remaining]) for c in costs]
         return [
             find_reference_axes(
                 cost, visible[:, cost.remaining], rank, method, start[cost.remaining]
             )
-            for cost in (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
+            for cost in costs
         ]
     together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
     metric = choose_metric(together, method)
-    spectra = find_lowest_axes_of_all(centre_cost(together, method, metric).dense(), rank)
+    centred = centre_cost(together, method, metric)
+    n_axes = min(rank + n_agreed, together.n_landmarks - 1)
+    spectra = find_lowest_axes_of_all(centred.dense(), n_axes)
     if metric is not None:
         pairs = zip(metric.roots, spectra, strict=True)
         spectra = [LandmarkMetric(roots).restore(spectrum) for roots, spectrum in pairs]
-    if visible.all():
+    if n_agreed or visible.all():
         return spectra  # axes are free only where landmarks are missing
     limit = method.tuning.free_value * problem.cost.n_shapes
     for i, spectrum in enumerate(spectra):
@@ -500,6 +508,7 @@ def _check_folds(
             method=spectrum.method,
             storage=problem.cost.storage,
             n_products=spectrum.n_products,
+            n_agreed_axes=problem.fit.diagnostics.n_agreed_axes,
         )
         labels = [problem.local.landmarks[int(j)] for j in remaining]
         findings[i] = check_solution(facts, spectrum.axes, problem.local.names, labels, tuning)
@@ -517,7 +526,8 @@ def _find_doubtful_folds(
     axes = np.stack([spectrum.axes for spectrum in spectra])
     values = np.stack([spectrum.values for spectrum in spectra])
     _, m, k = axes.shape
-    if k > problem.local.n_dims or values.shape[1] <= k or problem.cost.rank_deficiency.any():
+    n_free = k - problem.fit.diagnostics.n_agreed_axes
+    if n_free > problem.local.n_dims or values.shape[1] <= k or problem.cost.rank_deficiency.any():
         return np.ones(len(spectra), dtype=bool)
     eps = np.finfo(np.float64).eps
     steps = values[:, k] - values[:, k - 1]

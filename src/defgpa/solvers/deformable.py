@@ -34,6 +34,7 @@ from defgpa.solvers.proportions import (
     find_sides,
     fit_rigid_proportions,
     judge_proportions,
+    measure_agreement,
 )
 from defgpa.tuning import Tuning
 
@@ -177,6 +178,13 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     spectrum = find_reference_axes(cost, shapes.visible, shapes.rank, method)
     moments = shapes.moments(spectrum.axes)
     proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
+    wider = spectrum
+    if proportions.determined:
+        wider = add_agreed_axes(spectrum, eigenvalues, shapes, cost, method)
+    n_agreed = wider.n_axes - spectrum.n_axes
+    if n_agreed:
+        spectrum, moments = wider, shapes.moments(wider.axes)
+        proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
 
     reference = spectrum.axes @ proportions.matrix
     signs = choose_signs(reference)
@@ -208,6 +216,7 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         method=spectrum.method,
         storage=cost.storage,
         n_products=spectrum.n_products,
+        n_agreed_axes=n_agreed,
     )
     findings = check_solution(
         diagnostics, spectrum.axes, shapes.names, shapes.landmarks, method.tuning
@@ -231,7 +240,7 @@ def find_reference_axes(
     Where parts of the shapes can move against each other at no cost but noise, all such
     directions are among the axes, and rigidity chooses between them.
     """
-    spectrum = _solve(cost, method, rank, start)
+    spectrum = find_cheapest_axes(cost, method, rank, start)
     return add_free_axes(spectrum, cost, visible, rank, method)
 
 
@@ -248,10 +257,43 @@ def add_free_axes(
     max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
     while True:
         n_wanted = min(2 * n_axes + 1, max_axes)
-        spectrum = _solve(cost, method, n_wanted)
+        spectrum = find_cheapest_axes(cost, method, n_wanted)
         n_axes = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
         if n_axes < n_wanted or n_wanted == max_axes:
             return spectrum.truncate(n_axes)
+
+
+def add_agreed_axes(
+    spectrum: Spectrum, eigenvalues: Array, shapes: ShapeSet, cost: WeightedCost, method: Method
+) -> Spectrum:
+    """Add axes that cost about as much as the dearest of d, if the shapes agree on them.
+
+    Where shapes are thin in a direction, noise makes it as dear as a bend of the long ones, and the
+    eigenproblem may take the bend, or a mixture of both. The thinner the reference, by its
+    covariance ``eigenvalues`` (d,), the more a bend may cost and still be such a rival. If the
+    shapes surely have a part in the dearest axis or in one of its rivals, rigidity chooses among
+    all up to the last in which they are likely to have one.
+    """
+    tuning, rank, values = method.tuning, shapes.rank, spectrum.values
+    is_rounding = values[rank - 1] <= 1e3 * np.finfo(np.float64).eps * cost.n_shapes
+    if not method.by_rigidity or spectrum.n_axes > rank or is_rounding:
+        return spectrum
+    thinness = np.sqrt(eigenvalues[0] / max(eigenvalues[rank - 1], _FLAT**2 * eigenvalues[0]))
+    limit = min(tuning.rival_cost * thinness * values[rank - 1], tuning.rival_share * cost.n_shapes)
+    if not spectrum.next_value < limit:
+        return spectrum
+    max_axes, n_wanted, wide = min(tuning.max_axes, cost.n_landmarks - 2), rank, spectrum
+    while n_wanted < max_axes and wide.next_value < limit:
+        n_wanted = min(2 * n_wanted + 1, max_axes)
+        wide = find_cheapest_axes(cost, method, n_wanted)
+    wide = wide.truncate(max(rank, int((wide.values[: wide.n_axes] < limit).sum())))
+    moments = shapes.moments(wide.axes)
+    proportions = fit_rigid_proportions(moments, tuning.max_rounds)
+    agreement = measure_agreement(moments, proportions.matrix)
+    n_axes = 1 + int(np.flatnonzero(agreement > tuning.likely).max(initial=-1))
+    if n_axes <= rank or agreement[rank - 1 :].max() <= tuning.agreed:
+        return spectrum
+    return wide.truncate(n_axes)
 
 
 def choose_metric(cost: WeightedCost, method: Method) -> LandmarkMetric | None:
@@ -266,7 +308,9 @@ def centre_cost(cost: Cost, method: Method, metric: LandmarkMetric | None) -> Co
     return method.centering.apply(metric.scale(cost), metric.roots)
 
 
-def _solve(cost: WeightedCost, method: Method, count: int, start: Array | None = None) -> Spectrum:
+def find_cheapest_axes(
+    cost: WeightedCost, method: Method, count: int, start: Array | None = None
+) -> Spectrum:
     """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them."""
     metric = choose_metric(cost, method)
     centred = centre_cost(cost, method, metric)

@@ -59,9 +59,10 @@ class LandmarkMetric:
         """
         axes, mixing = np.linalg.qr(self._restore_columns(spectrum.axes))
         following = self._restore_columns(spectrum.next_vector[:, None])[:, 0]
-        length = float(np.linalg.norm(following))
-        if length > np.finfo(np.float64).eps:
-            following = following / length
+        beyond = following - axes @ (axes.T @ following)
+        length = float(np.linalg.norm(beyond))
+        # of as many axes as there are landmarks the last is also the next one
+        following = beyond / length if length > 1e-8 * np.linalg.norm(following) else 0.0 * beyond
         return replace(spectrum, axes=axes, next_vector=following, mixing=mixing)
 
     def _restore_columns(self, columns: Array) -> Array:

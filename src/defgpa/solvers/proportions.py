@@ -324,6 +324,22 @@ def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
     return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
 
 
+def measure_agreement(moments: Moments, matrix: Array) -> Array:
+    """Measure how surely the shapes have a part along each axis, in squared standard errors (k,).
+
+    A = Σ (Σ G)⁻¹ s C R is the sum of what every shape adds to it, and (Σ G)⁻¹ (s C R − G A) is what
+    that differs from its share: the sum of their squares is the squared standard error of A.
+    """
+    descent = _Descent.of(moments, _choose_sides(moments, matrix))
+    turn, scale = descent.fit_similarities(matrix)
+    posed = moments.cross @ (scale[..., None, None] * turn)
+    n = moments.cross.shape[-3]
+    errors = descent.white @ (descent.white.mT @ (posed - moments.axes @ matrix))
+    squares = np.square(errors).sum(axis=(-3, -1)) * n / max(1, n - 1)
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(np.square(matrix).sum(axis=-1) / np.maximum(squares, tiny))
+
+
 def _solve_closed_form(moments: Moments) -> Array:
     """Compute A with AAᵀ = mean BBᵀ / tr BBᵀ, B = G⁺C: exact for similar images of XA."""
     # what a shape does not see of the axes it says nothing about: a trace of ridge makes that zero
