@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+import defgpa
 from defgpa import (
     Affine,
     DefGPA,
@@ -15,7 +19,7 @@ from defgpa import (
     Shapes,
     ThinPlateSpline,
 )
-from defgpa.statistics import centroid_sizes, specimens, tangent_space
+from defgpa.statistics import centroid_sizes, procrustes_anova, specimens, tangent_space
 from support import EXACT, explicit_cost, shared_points, smooth_family, up_to_affine
 
 COLUMNS = [
@@ -116,3 +120,22 @@ def test_a_mirrored_specimen_is_told():
     with pytest.warns(DefgpaWarning):
         a = fitted(points, Affine())
     assert specimens(a)["mirrored"] == [False, False, True, False, False, False, False]
+
+
+@pytest.mark.parametrize("name", ["plethodon2d", "mosquito2d", "bones3d"])
+@pytest.mark.parametrize("estimator", [EuclideanGPA(scaling=True), DefGPA(Affine()), DefGPA()])
+def test_a_saved_result_is_tested_as_its_file_is(tmp_path, name, estimator):
+    """What is analysed are the specimens, whatever the warps of the alignment."""
+    defgpa.write_shapes(Shapes(shared_points(name)), tmp_path / "shapes.csv")
+    shapes = defgpa.read_shapes(tmp_path / "shapes.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DefgpaWarning)
+        defgpa.save(clone(estimator).fit(shapes).alignment_, tmp_path / "result.npz")
+    data = {"kind": [str(k % 2) for k in range(shapes.n_shapes)]}
+    tables = [
+        procrustes_anova("shape ~ log(size) + kind", x, data, 9)
+        for x in (shapes, defgpa.load(tmp_path / "result.npz"))
+    ]
+    for term in ("log(size)", "kind"):
+        straight, saved = (table[term].r_squared for table in tables)
+        assert saved == pytest.approx(straight, abs=1e-9)
