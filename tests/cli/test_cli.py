@@ -709,3 +709,13 @@ def test_the_table_of_methods_fits_in_80_columns(capsys):
     table = capsys.readouterr().out.split("CVE:")[0]
     assert "thin-plate spline (7)" in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_work_of_unknown_length_is_shown_at_a_terminal_only(monkeypatch, capsys):
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda shown=is_terminal: shown, raising=False)
+        with Console().working("Writing the report"):
+            pass
+        assert ("Writing the report …" in capsys.readouterr().err) is is_terminal
+    with Console(quiet=True).working("Writing the report"):
+        assert not capsys.readouterr().err

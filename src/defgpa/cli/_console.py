@@ -65,10 +65,15 @@ class Console:
             click.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
             click.echo(escape_controls(text), err=True)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody at a terminal sees what is going on."""
+        return not (self.quiet or self.as_json) and sys.stderr.isatty()
+
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
         """Yield a function (done, total) that moves a bar; None where nobody watches."""
-        if self.quiet or self.as_json or not sys.stderr.isatty():
+        if not self.is_watched:
             yield None
             return
         from rich.console import Console as RichConsole
@@ -90,7 +95,12 @@ class Console:
     @contextlib.contextmanager
     def working(self, title: str) -> Iterator[None]:
         """Show that something of unknown length is going on, where somebody watches."""
-        with self.progress(title):
+        if not self.is_watched:
+            yield
+            return
+        from rich.console import Console as RichConsole
+
+        with RichConsole(stderr=True).status(f"{title} …"):
             yield
 
     def table(
