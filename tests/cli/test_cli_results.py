@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa import DefgpaWarning, ShapeError
+from defgpa import DefgpaWarning, ShapeError, estimators
 from defgpa.cli import main
 from defgpa.datasets import load_wings, smooth_family
 from defgpa.estimators import DeformableProblem
@@ -502,3 +502,57 @@ def test_robust_fit_names_the_landmark_that_was_displaced(run, tmp_path):
     run("fit", str(tmp_path / "in.tps"), "-o", str(tmp_path / "out"), "--robust")
     figures = json.loads((tmp_path / "out" / "summary.json").read_text())["figures"]
     assert ("shape_5", "8") in [tuple(landmark[:2]) for landmark in figures["rejected_landmarks"]]
+
+
+def test_automatic_fit_is_robust_where_a_landmark_is_named_and_can_decline(run, tmp_path):
+    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "clean.tps")
+    points[4, 7] += 0.8
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+
+    def fit(name, *options):
+        out = tmp_path / "out"
+        *_, err = run("fit", str(tmp_path / name), "-o", str(out), "--fold-size", "5", *options)
+        summary = json.loads((out / "summary.json").read_text())
+        return summary["figures"], summary["parameters"]["estimator"], err
+
+    figures, estimator, notes = fit("in.tps")
+    assert [landmark[:2] for landmark in figures["rejected_landmarks"]] == [["shape_5", "8"]]
+    assert figures["left_out"] == 1
+    assert figures["visible"] == points[..., 0].size - 1
+    assert "robust=True" in estimator
+    assert "without 1 landmark that did not fit the others; --no-robust keeps" in notes
+    figures, estimator, notes = fit("in.tps", "--no-robust")
+    assert (figures["rejected_landmarks"], figures["left_out"]) == ([], 0)
+    assert "robust" not in estimator
+    assert "robust" not in fit("clean.tps")[1]
+
+
+def test_robust_weights_are_estimated_once(run, tmp_path, monkeypatch):
+    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    points[4, 7] += 0.8
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+    calls, estimate = [], estimators.estimate_weights
+    monkeypatch.setattr(
+        estimators, "estimate_weights", lambda *args: calls.append(1) or estimate(*args)
+    )
+    run(
+        "fit", str(tmp_path / "in.tps"), "-o", str(tmp_path / "out"), "--robust", "--fold-size", "5"
+    )
+    assert calls == [1]
+
+
+def test_info_shows_where_the_others_have_a_landmark(run, tmp_path):
+    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    right = points[4, 7].copy()
+    points[4, 7] += 0.8
+    points[9] = points[9, ::-1]
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+    suspicious = json.loads(run("info", str(tmp_path / "in.tps"), "--json")[1])["suspicious"]
+    assert suspicious["misplaced_landmarks"] == [["shape_5", "8"]]
+    assert suspicious["reversed"] == ["shape_10"]
+    (entry,) = suspicious["expected"]
+    assert np.linalg.norm(np.subtract(entry["expected"], right)) < 0.1
+    shown = run("info", str(tmp_path / "in.tps"))[1]
+    assert "landmark 8 is at" in shown
+    assert "has its landmarks in reverse order" in shown

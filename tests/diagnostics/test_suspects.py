@@ -86,13 +86,13 @@ def test_effect_and_breakdown_are_reported(points):
 
 
 def test_tracked_points_of_low_likelihood_do_not_bend_the_reference(tmp_path):
-    """A DeepLabCut-like sequence: with its likelihoods the error is that of the good points."""
+    """A DeepLabCut-like sequence: the error is that of the good points, by a cut or robustly."""
     rng = np.random.default_rng(3)
     family = smooth_family(30, 20, 2, bend=0.05, noise=0.01, seed=6)
     points = np.array(family.shapes.points)
     is_wrong = rng.random(points.shape[:2]) < 0.1
     points[is_wrong] += rng.normal(size=(int(is_wrong.sum()), 2))
-    likelihood = np.where(is_wrong, 0.001, rng.uniform(0.9, 1.0, size=is_wrong.shape))
+    likelihood = np.where(is_wrong, 0.2, rng.uniform(0.9, 1.0, size=is_wrong.shape))
     heads = [
         ["scorer", *["net"] * 60],
         ["bodyparts", *[f"p{j}" for j in range(20) for _ in range(3)]],
@@ -103,13 +103,15 @@ def test_tracked_points_of_low_likelihood_do_not_bend_the_reference(tmp_path):
     lines += [f"{i}," + ",".join(map(repr, row)) for i, row in enumerate(rows.tolist())]
     (tmp_path / "mouse.csv").write_text("\n".join(lines))
 
-    def measure(shapes):
-        reference = DefGPA().align(shapes).reference
+    def measure(shapes, **options):
+        reference = DefGPA(**options).align(shapes).reference
         return defgpa.procrustes.procrustes_distance(reference, family.truth)
 
     with pytest.warns(defgpa.DefgpaWarning, match="Likelihoods are landmark weights"):
         read = defgpa.read_shapes(tmp_path / "mouse.csv")
+    cut = read.with_weights(np.where(read.weights < 0.6, 0.0, read.weights))
     np.testing.assert_allclose(read.weights, likelihood)
     good = measure(np.where(is_wrong[..., None], np.nan, points))
-    assert measure(read) < 1.1 * good
-    assert measure(points) > 2 * good
+    assert measure(cut) < 1.1 * good
+    assert measure(read, robust=True) < 1.1 * good
+    assert measure(read) < 0.7 * measure(points)

@@ -350,8 +350,8 @@ def choose_rejection(
             if count
         ]
         console.note(
-            f"Fitted robustly, without {' and '.join(counts)} that do not fit the others: "
-            "--no-robust keeps them all."
+            f"Fitted robustly, without {' and '.join(counts)} that did not fit the others; "
+            "--no-robust keeps everything."
         )
     return rejection
 
