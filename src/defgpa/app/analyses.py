@@ -63,7 +63,7 @@ class Analysis:
             return self.method.estimator.fit(self.study.shapes).alignment_
 
     @cached_property
-    def turned_alignment(self) -> Alignment:
+    def alignment_for_display(self) -> Alignment:
         """The same alignment in the pose of the superimposed specimens, to be looked at."""
         return self.alignment.posed_like(self.study.superimposition.reference)
 
@@ -97,7 +97,7 @@ class Analysis:
             "specimens": table,
             "by_landmark": np.sqrt(np.nanmean(residuals**2, axis=0)),
             "residuals": residuals,
-            "reference": self.turned_alignment.reference,
+            "reference": self.alignment_for_display.reference,
             "notes": self.notes,
         }
 

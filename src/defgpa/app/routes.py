@@ -30,7 +30,7 @@ _PROJECT = "/api/projects/{project}"
 _ANSWERS: dict[str, Callable[[Project, Values], object]] = {
     "": look.describe_project,
     "/points": look.show_points,
-    "/superimposed": look.show_superimposed_points,
+    "/superimposed": look.show_superimposition_points,
     "/superimposition": look.show_superimposition,
     "/specimen": look.show_specimen,
     "/photograph": look.show_photograph,
@@ -85,7 +85,7 @@ class Server:
                 for path, change in _CHANGES.items()
             ),
             *(
-                Route(_PROJECT + path, self._answer_analysed(answer), methods=["GET", "POST"])
+                Route(_PROJECT + path, self._answer_with_analysis(answer), methods=["GET", "POST"])
                 for path, answer in _ANALYSES.items()
             ),
         ]
@@ -165,7 +165,9 @@ class Server:
 
         return endpoint
 
-    def _answer_analysed(self, function: Callable[[Project, Analysis, Values], object]) -> Endpoint:
+    def _answer_with_analysis(
+        self, function: Callable[[Project, Analysis, Values], object]
+    ) -> Endpoint:
         """Return the endpoint that calls a function of a project and its analysis in a thread."""
         return self._answer(
             lambda project, values: function(project, self._analyse(project), values)

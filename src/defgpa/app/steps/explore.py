@@ -26,7 +26,7 @@ def show_space(project: Project, analysis: Analysis, values: Values) -> Response
     space = values.get("space")
     if space not in ("aligned", "superimposed", "back_projected"):
         raise HTTPException(404)
-    return send_points(getattr(analysis.turned_alignment, space))
+    return send_points(getattr(analysis.alignment_for_display, space))
 
 
 def show_morphospace(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:

@@ -97,7 +97,7 @@ def show_points(project: Project, values: Values) -> Response:
     return send_points(project.study.all_shapes.points)
 
 
-def show_superimposed_points(project: Project, values: Values) -> Response:
+def show_superimposition_points(project: Project, values: Values) -> Response:
     """Send the superimposed coordinates of the specimens that are analysed."""
     return send_points(project.study.superimposition.superimposed)
 
