@@ -21,6 +21,7 @@ import numpy as np
 from defgpa.arrays import Array
 from defgpa.errors import FormatError, ShapeError, format_names
 from defgpa.io.atomic import write_text
+from defgpa.io.files import abbreviate, list_names
 from defgpa.shapes import Shapes
 
 FORMAT = "defgpa edits"
@@ -105,19 +106,18 @@ class Edit:
         except ValueError:
             raise ShapeError(
                 f"An edit's action must be one of {format_names(Action, len(Action))}; "
-                f"got {self.action!r}."
+                f"got {self.action!r:.80}."
             ) from None
         vars(self)["action"] = action  # a frozen value cannot set its attributes
         vars(self)["landmarks"] = _check_landmarks(action, self.landmarks)
         vars(self)["to"] = _check_target(action, self.to)
         if _SUBJECTS[action][0] != isinstance(self.specimen, str):
             names = "must name a specimen" if _SUBJECTS[action][0] else "concerns all specimens"
-            raise ShapeError(f"The edit '{action}' {names}; got {self.specimen!r}.")
+            raise ShapeError(f"The edit '{action}' {names}; got {self.specimen!r:.80}.")
         for name in _TEXTS:
             if not isinstance(getattr(self, name), str):
-                raise ShapeError(
-                    f"The {name} of the edit '{action}' must be text; got {getattr(self, name)!r}."
-                )
+                value = f"{getattr(self, name)!r:.80}"
+                raise ShapeError(f"The {name} of the edit '{action}' must be text; got {value}.")
 
     def __str__(self) -> str:
         text = {
@@ -160,34 +160,38 @@ class Edit:
             Where a field is unknown, missing or of the wrong kind.
         """
         if not isinstance(fields, Mapping) or "action" not in fields:
-            raise ShapeError(f"An edit must be an object with an 'action'; got {fields!r}.")
+            raise ShapeError(f"An edit must be an object with an 'action'; got {fields!r:.80}.")
         unknown = [name for name in fields if name not in _FIELDS]
         if unknown:
             raise ShapeError(
-                f"An edit has no field {format_names(unknown)}; it has {format_names(_FIELDS)}."
+                f"An edit has no field {list_names(unknown)}; it has {format_names(_FIELDS)}."
             )
         return cls(**{"time": "", **fields})
 
 
 def _check_landmarks(action: Action, landmarks: object) -> tuple[str, ...]:
     if isinstance(landmarks, str) or not isinstance(landmarks, Iterable):
-        raise ShapeError(f"The landmarks of an edit must be a list of labels; got {landmarks!r}.")
+        raise ShapeError(
+            f"The landmarks of an edit must be a list of labels; got {landmarks!r:.80}."
+        )
     labels = tuple(landmarks)
     count = _SUBJECTS[action][1]
     if not all(isinstance(label, str) for label in labels) or count not in (None, len(labels)):
         raise ShapeError(
             f"The edit '{action}' takes {count if count is not None else 'any'} "
-            f"landmark label{'s' * (count != 1)}; got {list(labels)!r}."
+            f"landmark label{'s' * (count != 1)}; got {list(labels)!r:.80}."
         )
     if count == 2 and labels[0] == labels[1]:
-        raise ShapeError(f"The edit '{action}' takes two different landmarks; got {labels[0]!r}.")
+        raise ShapeError(
+            f"The edit '{action}' takes two different landmarks; got {labels[0]!r:.80}."
+        )
     return labels
 
 
 def _check_target(action: Action, target: object) -> tuple[float, ...] | None:
     if action is not Action.MOVE:
         if target is not None:
-            raise ShapeError(f"The edit '{action}' takes no coordinates; got {target!r}.")
+            raise ShapeError(f"The edit '{action}' takes no coordinates; got {target!r:.80}.")
         return None
     numbers = target if isinstance(target, Sequence | np.ndarray) else ()
     is_point = len(numbers) in (2, 3) and all(
@@ -195,7 +199,7 @@ def _check_target(action: Action, target: object) -> tuple[float, ...] | None:
         for x in numbers
     )
     if not is_point:
-        raise ShapeError(f"The edit 'move' needs 2 or 3 finite coordinates; got {target!r}.")
+        raise ShapeError(f"The edit 'move' needs 2 or 3 finite coordinates; got {target!r:.80}.")
     return tuple(float(x) for x in numbers)
 
 
@@ -273,7 +277,7 @@ def read_log(path: str | os.PathLike[str]) -> EditLog:
     version = content.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise FormatError(
-            f"{path} is version {version!r} of the log of edits; this program reads version "
+            f"{path} is version {version!r:.80} of the log of edits; this program reads version "
             f"{VERSION}. Install a newer defgpa."
         )
     edits, undone = (_parse_edits(path, content, key) for key in ("edits", "undone"))
@@ -345,7 +349,9 @@ def apply_edits(shapes: Shapes, edits: Sequence[Edit] | str | os.PathLike[str]) 
         try:
             state.apply(edit)
         except ShapeError as error:
-            raise ShapeError(f"Edit {number} ({edit}) cannot be applied. {error}") from None
+            raise ShapeError(
+                f"Edit {number} ({abbreviate(str(edit), 100)}) cannot be applied. {error}"
+            ) from None
     return state.finish()
 
 
@@ -431,7 +437,7 @@ class _State:
     def _find_specimen(self, name: str) -> int:
         if name not in self.specimen_numbers:
             raise ShapeError(
-                f"There is no specimen called {name!r}. There are: "
+                f"There is no specimen called {name!r:.80}. There are: "
                 f"{format_names(self.shapes.names)}."
             )
         return self.specimen_numbers[name]
@@ -439,7 +445,7 @@ class _State:
     def _find_landmark(self, label: str) -> int:
         if label not in self.landmark_numbers:
             raise ShapeError(
-                f"There is no landmark called {label!r}. There are: "
+                f"There is no landmark called {label!r:.80}. There are: "
                 f"{format_names(self.shapes.landmarks)}."
             )
         return self.landmark_numbers[label]

@@ -3,9 +3,10 @@
     make fuzz SECONDS=600
     python tests/io/fuzz.py --seconds 60 --target tps
 
-Each target is a reader: every landmark format, sliders, surfaces, covariates and saved results. Its
-seeds are the files of ``seeds/`` whose name begins with it. What breaks a reader (an error that is
-not ours, more than 5 seconds, more than 600 MB) is printed and kept in ``--keep``.
+Each target is a reader: every landmark format, sliders, surfaces, covariates, partitions, trees,
+edits and saved results. Its seeds are the files of ``seeds/`` whose name begins with it. What
+breaks a reader (an error that is not ours, more than 5 seconds, more than 600 MB) is printed and
+kept in ``--keep``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.io import FORMATS, load, read_shapes
 from defgpa.io.covariates import read_covariate_rows
 from defgpa.semilandmarks import read_sliders, read_surface
+from defgpa.statistics import read_partitions, read_tree
 
 SEEDS = Path(__file__).parent / "seeds"
 MAX_SECONDS, MAX_BYTES = 5.0, 600 * 2**20
@@ -44,6 +46,9 @@ def find_targets() -> dict[str, tuple[Callable[[Path], object], list[Path]]]:
         "sliders": lambda path: read_sliders(path, SHAPES),
         "surface": lambda path: read_surface(path, SHAPES),
         "covariates": read_covariate_rows,
+        "edits": lambda path: defgpa.apply_edits(SHAPES, path),
+        "partitions": lambda path: read_partitions(path, SHAPES.landmarks),
+        "tree": read_tree,
         "saved": load,
     }
     for format_ in FORMATS:
