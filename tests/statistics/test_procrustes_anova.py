@@ -22,7 +22,7 @@ from defgpa.statistics.permutation import (
     Permutations,
     effect_size,
     p_value,
-    permuted_ratios,
+    permute_ratios,
 )
 from defgpa.statistics.table import Effect, EffectTable, probabilities
 from support import EXACT, PARITY, moved, shared_data
@@ -131,9 +131,9 @@ def test_permuted_ratios_are_those_of_permuted_residuals_of_the_reduced_model():
     fitted = X @ np.linalg.lstsq(X, Y)[0]
     star = fitted + (Y - fitted)[np.argsort(order)]
     reduced, full = naive_rss(star, [a]), naive_rss(star, [a, b])
-    sums, _ = terms.sums(terms.left_by(1, Y), order[None])
+    sums, _ = terms.sums(terms.compute_residuals(1, Y), order[None])
     np.testing.assert_allclose(sums[0, 1], reduced - full, **EXACT)
-    left = np.sum(terms.left_by(1, Y) ** 2) - sums.sum()
+    left = np.sum(terms.compute_residuals(1, Y) ** 2) - sums.sum()
     np.testing.assert_allclose(left, full, **EXACT)
 
 
@@ -142,7 +142,7 @@ def test_more_coordinates_than_shapes_change_nothing():
     Y, a = rng.normal(size=(9, 6)), rng.normal(size=(9, 1))
     wide = Y @ np.linalg.qr(rng.normal(size=(40, 6)))[0].T  # the same rows, turned in 40 dimensions
     terms = sequential_terms([a])
-    results = [permuted_ratios(own, terms, [RESIDUAL], Permutations(50)) for own in (Y, wide)]
+    results = [permute_ratios(own, terms, [RESIDUAL], Permutations(50)) for own in (Y, wide)]
     np.testing.assert_allclose(results[0].permuted, results[1].permuted, **EXACT)
     np.testing.assert_allclose(results[0].observed, results[1].observed, **EXACT)
 
@@ -239,7 +239,7 @@ def test_p_is_uniform_under_the_null_though_another_term_is_strong():
     p = []
     for seed in range(300):
         Y = np.random.default_rng(seed).normal(size=(16, 6)) + 3.0 * kind[:, None]
-        found = permuted_ratios(Y, terms, [RESIDUAL] * 2, Permutations(99, seed))
+        found = permute_ratios(Y, terms, [RESIDUAL] * 2, Permutations(99, seed))
         assert found.p(0) <= 0.05
         p.append(found.p(1))
     assert kstest(np.array(p) - 0.005, "uniform").pvalue > 0.05
@@ -353,7 +353,7 @@ def test_p_of_a_landmark_is_that_of_its_own_anova():
     found = landmark_differences(x, groups, 499)
     Y = tangent_space(x)[:, 2]
     terms = sequential_terms([(groups == "a").astype(float)[:, None]])
-    own = permuted_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
+    own = permute_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
     assert found.p[2] == pytest.approx(own, abs=0.08)  # other permutations of the same chance
 
 

@@ -27,7 +27,7 @@ class Tabular(Protocol):
         """Return the table as comma-separated text."""
 
 
-def shared_options(function: Callable[..., None]) -> Callable[..., None]:
+def common_options(function: Callable[..., None]) -> Callable[..., None]:
     """Declare the options that all commands of statistics have."""
     for decorator in (
         *(options.reading, options.covariates, options.drop_unlisted, options.report),
@@ -39,7 +39,7 @@ def shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def analysis_options(function: Callable[..., None]) -> Callable[..., None]:
     """Declare these options, and which coordinates are analysed."""
-    return options.coordinates(shared_options(function))
+    return options.coordinates(common_options(function))
 
 
 class ResultNames(NamedTuple):

@@ -121,12 +121,12 @@ def _parse_ranges(words: str, shapes: Shapes) -> Modules:
     modules: Modules = {}
     example = "modules such as jaw=1-5+9,skull=*"
     for item in words.split(","):
-        name, sign, members = (part.strip() for part in item.partition("="))
+        name, sign, members = (word.strip() for word in item.partition("="))
         if not sign or not name or not members or name in modules:
             raise bad_word("--modules", example, words)
         modules[name] = []
         for member in members.split("+"):
-            first, dash, last = (part.strip() for part in member.partition("-"))
+            first, dash, last = (word.strip() for word in member.partition("-"))
             if member in place:
                 modules[name].append(place[member])
             elif dash and first in place and last in place and place[first] <= place[last]:

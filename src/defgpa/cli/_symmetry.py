@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import ResultNames, open_analysis, shared_options
+from defgpa.cli._analysis import ResultNames, common_options, open_analysis
 from defgpa.cli._console import Console
 from defgpa.cli._input import parse_pair
 
@@ -42,7 +42,7 @@ _NAMES = ResultNames(
 @options.option(
     "--replicate", metavar="COLUMN", group=options.ANALYSIS, help="Column with the replicate."
 )
-@shared_options
+@common_options
 def command(
     source: tuple[str, ...],
     pairs: str | None,

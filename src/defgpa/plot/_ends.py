@@ -49,9 +49,11 @@ def draw_ends(
     """
     sides = [axis for axis in (across, up) if axis is not None]
     is_shared = len(sides) == 2 and sides[0].mean is sides[1].mean
-    seen = [_look_at(sides, magnify)] * 2 if is_shared else [_look_at([s], magnify) for s in sides]
-    places = _make_end_axes(ax, [frame.limits for frame in seen], across, up)
-    for k, (axis, frame) in enumerate(zip(sides, seen, strict=False)):
+    frames = (
+        [_look_at(sides, magnify)] * 2 if is_shared else [_look_at([s], magnify) for s in sides]
+    )
+    places = _make_end_axes(ax, [frame.limits for frame in frames], across, up)
+    for k, (axis, frame) in enumerate(zip(sides, frames, strict=False)):
         magnified = "" if frame.magnify == 1.0 else f", change × {frame.magnify:g}"
         for place, change, title in zip(
             places[2 * k : 2 * k + 2], axis.changes, axis.titles, strict=True
@@ -60,7 +62,7 @@ def draw_ends(
             draw_change(place, axis.mean, shape, frame.view, links, surface)
             place.set(xlim=frame.limits[0], ylim=frame.limits[1])
             place.set_title(f"{title}{magnified}", fontsize=8, pad=2)
-    return places, max(frame.magnify for frame in seen)
+    return places, max(frame.magnify for frame in frames)
 
 
 class _Frame(NamedTuple):

@@ -219,8 +219,8 @@ def make_spline_path(
     loops, knots, is_apart = _measure_chords(visible, x)
     kind = "periodic" if curve.closed else "not-a-knot"
     splines = [
-        fit_spline(at[apart], loop[apart], kind)
-        for loop, at, apart in zip(loops, knots, is_apart, strict=True)
+        fit_spline(at[mask], loop[mask], kind)
+        for loop, at, mask in zip(loops, knots, is_apart, strict=True)
     ]
     lengths, knots = knots[:, -1], knots[:, : len(visible.members)]
     sliders, start = visible.members[visible.sliding], knots[:, visible.sliding]

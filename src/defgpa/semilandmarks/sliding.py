@@ -176,7 +176,7 @@ def slide(
                 criterion.append(values)
             if progress is not None:
                 progress(len(criterion), max_rounds)
-    passed = _report_passed(digitised, points, places, blocks)
+    passed = _report_passing(digitised, points, places, blocks)
     findings = (*check_handedness(reference, digitised), *passed)
     warn_about(findings)
     return SlidShapes.of(
@@ -405,7 +405,7 @@ def _make_reference_fit(estimator: Any) -> Callable[[Shapes], Array]:
     return fit
 
 
-def _report_passed(
+def _report_passing(
     shapes: Shapes, points: Array, places: Places, blocks: Sequence[Block]
 ) -> Iterator[Finding]:
     """Report all points that came past a neighbour, in one finding, shape by shape."""

@@ -31,7 +31,7 @@ from defgpa.statistics.permutation import (
     Permutations,
     Ratios,
     Terms,
-    permuted_ratios,
+    permute_ratios,
     pool_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
@@ -287,7 +287,7 @@ def procrustes_anova(
     with choose_threads(sample.tangents.size * rank * n_permutations // 100):
         ratios = pool_ratios(
             [
-                permuted_ratios(_whiten(model, x.reshape(n, -1), gls), terms, against, permutations)
+                permute_ratios(_whiten(model, x.reshape(n, -1), gls), terms, against, permutations)
                 for x in draws
             ]
         )

@@ -22,7 +22,7 @@ from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, reached
+from defgpa.statistics.permutation import Permutations, is_reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
 
@@ -350,7 +350,7 @@ def _test_distances(
 
     observed = measure(np.arange(n)[None])[0]
     chance = permutations.each(n, scores.shape[1], measure)
-    p = (1.0 + reached(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
+    p = (1.0 + is_reached(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
     k = len(first)
     parts = (observed[:k], observed[k:], p[:k], p[k:])
     squares = []

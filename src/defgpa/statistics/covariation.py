@@ -22,7 +22,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.partition import parse_partition
-from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows
 
@@ -262,7 +262,7 @@ def find_first_axes(crosses: Array) -> tuple[Array, Array]:
 
 def permute_correlation(X: Array, Y: Array, permutations: Permutations) -> Array:
     """Compute r-PLS (n_permutations,) with the specimens of Y in random orders."""
-    X, Y = (_drop_empty_columns(compressed(block)) for block in (X, Y))
+    X, Y = (_drop_empty_columns(compress_columns(block)) for block in (X, Y))
 
     def correlate(orders: Index) -> Array:
         permuted = Y[orders]

@@ -17,7 +17,7 @@ from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, reached
+from defgpa.statistics.permutation import Permutations, is_reached
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows, probabilities
 
@@ -132,7 +132,7 @@ def landmark_differences(
 
     def count(orders: Index) -> Array:
         distances = np.linalg.norm((contrast[orders] @ centred).reshape(-1, *size), axis=2)
-        return np.asarray(reached(observed, distances).sum(axis=0)[None])
+        return np.asarray(is_reached(observed, distances).sum(axis=0)[None])
 
     counts = permutations.each(shapes.n_shapes, size[0] * size[1], count).sum(axis=0)
     p = (1.0 + counts) / (1.0 + n_permutations)

@@ -23,7 +23,7 @@ from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, is_reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
 
@@ -247,7 +247,7 @@ def _compare_slopes(
         return np.hstack([differences, np.arccos(np.clip(cosines, -1.0, 1.0))])
 
     observed, values = compare_with_chance(Y, Q, extract, measure, permutations, chance)
-    p = (1.0 + reached(observed, values).sum(axis=0)) / (1.0 + permutations.count)
+    p = (1.0 + is_reached(observed, values).sum(axis=0)) / (1.0 + permutations.count)
     k = len(first)
     squares = []
     for pairs, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):

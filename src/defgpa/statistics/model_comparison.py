@@ -7,7 +7,7 @@ import numpy as np
 from defgpa.errors import DefgpaError
 from defgpa.statistics.anova import ProcrustesAnova
 from defgpa.statistics.design import orthonormal_bases
-from defgpa.statistics.permutation import RESIDUAL, ModelTerms, permuted_ratios
+from defgpa.statistics.permutation import RESIDUAL, ModelTerms, permute_ratios
 from defgpa.statistics.table import Effect, EffectTable, effect
 
 
@@ -55,7 +55,7 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
     if not added.shape[1]:
         raise DefgpaError("Both models have the same columns: nothing to compare.")
     Y = full.design.whiten(full.tangents.reshape(len(full.tangents), -1))
-    ratios = permuted_ratios(Y, terms, [RESIDUAL], full.permutations)
+    ratios = permute_ratios(Y, terms, [RESIDUAL], full.permutations)
     f, z, p = float(ratios.observed[0]), ratios.z(0), ratios.p(0)
     return EffectTable(
         (

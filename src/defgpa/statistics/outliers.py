@@ -183,7 +183,7 @@ def outliers(
     labels = _label_groups(groups, shapes)
     distances, fences = np.zeros(len(shapes)), np.empty(len(shapes))
     for label in dict.fromkeys(labels):
-        members = np.array([other == label for other in labels])
+        members = np.array([group == label for group in labels])
         if members.sum() > 1:
             tangents = sample.compute_tangents(shapes.points, members)
             distances[members] = np.linalg.norm(tangents - tangents.mean(axis=0), axis=(1, 2))
@@ -259,27 +259,27 @@ def _of_some(specimens: Array, visible: Mask) -> Array:
     One that is out of place spoils the predictions of its neighbours. So specimens with an odd
     landmark are looked at again, the oddest landmark taken away until the rest agree.
     """
-    lengths = _left_out(specimens, visible)
+    lengths = _predict_each(specimens, visible)
     scores = lengths / _usual(lengths)
     worst, fence = np.nan_to_num(scores).max(axis=1), _fence(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
     sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:
         return lengths
-    lengths[sound] = _left_out(specimens[sound], visible[sound])
+    lengths[sound] = _predict_each(specimens[sound], visible[sound])
     usual, others = _usual(lengths[sound]), ShapeGaussian(specimens[sound], Hyperparameters())
     for i in np.flatnonzero(~sound):
         own = np.where(visible[i][:, None], specimens[i], np.nan)
-        lengths[i] = _trimmed(others, own, usual * fence)
+        lengths[i] = _trim_and_predict(others, own, usual * fence)
     return lengths
 
 
-def _left_out(specimens: Array, visible: Mask) -> Array:
+def _predict_each(specimens: Array, visible: Mask) -> Array:
     lengths = np.linalg.norm(predict_left_out(specimens, Hyperparameters())[0], axis=2)
     return np.where(visible, lengths, np.nan)
 
 
-def _trimmed(others: ShapeGaussian, own: Array, limits: Array) -> Array:
+def _trim_and_predict(others: ShapeGaussian, own: Array, limits: Array) -> Array:
     """(m,): distances from predictions by the landmarks of a shape (m, d) that agree."""
     agreeing = own.copy()
     residuals = np.linalg.norm(others.predict_left_out(agreeing), axis=1)

@@ -19,7 +19,7 @@ from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import Design, design, encode_groups
-from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import Rows, probabilities
 
@@ -83,7 +83,7 @@ def pairwise_distances(
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
     means = _group_rows(model, codes) @ np.linalg.pinv(model.columns)
-    Y = compressed(Y - Y.mean(axis=0))
+    Y = compress_columns(Y - Y.mean(axis=0))
     reduced = _reduced_basis(model, factors, null)
     expected = reduced @ (reduced.T @ Y)
     left, known = Y - expected, means @ expected

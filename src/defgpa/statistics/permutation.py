@@ -133,7 +133,7 @@ class ModelTerms:
         """Remove the intercept from Y (n, p)."""
         return Y - self.intercept @ (self.intercept.T @ Y)
 
-    def left_by(self, term: int, Y: Array) -> Array:
+    def compute_residuals(self, term: int, Y: Array) -> Array:
         """Return what the intercept and the reduced model of a term leave of Y (n, p)."""
         centred, Q = self.center(Y), self.reduced[term]
         return centred - Q @ (Q.T @ centred)
@@ -207,7 +207,7 @@ class TwoWay:
         """Remove the mean from Y (n, p)."""
         return Y - Y.mean(axis=0)
 
-    def left_by(self, before: int, Y: Array) -> Array:
+    def compute_residuals(self, before: int, Y: Array) -> Array:
         """Return what a constant, then individuals, then sides leave."""
         left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
         return left - np.outer(self._side, self._side @ left) if before == 2 else left
@@ -216,12 +216,12 @@ class TwoWay:
         """Compute sums of squares (b, 3) of group means and (b,) of all terms together."""
         b, n = orders.shape
         rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
-        grand = n * _squared(rows.mean(axis=0)[None], b).sum(axis=0)
+        grand = n * _sum_squares(rows.mean(axis=0)[None], b).sum(axis=0)
         counts = np.bincount(self.codes)
-        individual = counts @ _squared(self._individuals @ rows, b)
+        individual = counts @ _sum_squares(self._individuals @ rows, b)
         cell_counts = np.bincount(2 * self.codes + self.sides)
-        cells = cell_counts @ _squared(self._cells @ rows, b)
-        side = _squared((self._side @ rows)[None], b)[0]
+        cells = cell_counts @ _sum_squares(self._cells @ rows, b)
+        side = _sum_squares((self._side @ rows)[None], b)[0]
         interaction = np.maximum(cells - individual - side, 0.0)
         sums = np.stack([individual - grand, side, interaction], axis=1)
         return sums, np.asarray(sums.sum(axis=1))
@@ -234,7 +234,7 @@ def group_means(codes: Index) -> Any:
     return csr_array((1.0 / counts[codes], (codes, np.arange(n))), shape=(len(counts), n))
 
 
-def _squared(means: Array, b: int) -> Array:
+def _sum_squares(means: Array, b: int) -> Array:
     """(g, b): squared lengths of g means for b orders side by side."""
     return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))
 
@@ -242,7 +242,7 @@ def _squared(means: Array, b: int) -> Array:
 Terms = ModelTerms | TwoWay
 
 
-def permuted_ratios(
+def permute_ratios(
     Y: Array, terms: Terms, against: Sequence[int], permutations: Permutations
 ) -> Ratios:
     """F = MS_j / MS_against of every term j, as observed and with permuted residuals.
@@ -258,8 +258,8 @@ def permuted_ratios(
     permutations : Permutations
         How many, from which seed.
     """
-    Y = compressed(terms.center(Y))
-    left = [terms.left_by(j, Y) for j in range(len(terms.df))]
+    Y = compress_columns(terms.center(Y))
+    left = [terms.compute_residuals(j, Y) for j in range(len(terms.df))]
 
     def ratios(orders: Index) -> Array:
         each = [_ratio(terms, j, against[j], *terms.sums(E, orders), E) for j, E in enumerate(left)]
@@ -297,10 +297,11 @@ def _ratio(terms: Terms, j: int, against: int, sums: Array, explained: Array, E:
     else:
         df, spent = terms.df[against], sums[:, against]
     # less than 1e-13 of all is what rounding leaves of zero
-    known = (spent > 1e-13 * total) & (df > 0) & (terms.df[j] > 0)
-    own = sums[:, j] * max(df, 1)
-    over = spent * max(terms.df[j], 1)
-    return np.divide(own, over, out=np.full_like(own, np.nan), where=known)
+    is_defined = (spent > 1e-13 * total) & (df > 0) & (terms.df[j] > 0)
+    numerator = sums[:, j] * max(df, 1)
+    denominator = spent * max(terms.df[j], 1)
+    nothing = np.full_like(numerator, np.nan)
+    return np.divide(numerator, denominator, out=nothing, where=is_defined)
 
 
 def compare_with_chance(
@@ -335,7 +336,7 @@ def compare_with_chance(
     chance : array (n_permutations, k)
     """
     n = len(Y)
-    Y = compressed(Y - Y.mean(axis=0))
+    Y = compress_columns(Y - Y.mean(axis=0))
     expected = reduced @ (reduced.T @ Y)
     residuals, constant = Y - expected, extract @ expected
     observed = measure((constant + extract @ residuals)[None])[0]
@@ -359,7 +360,7 @@ def compare_with_chance(
     return observed, permutations.each_rotation(len(errors), rank, rotate)
 
 
-def compressed(Y: Array) -> Array:
+def compress_columns(Y: Array) -> Array:
     """(n, at most n): other columns with the same products of rows, hence the same projections."""
     if Y.shape[1] <= len(Y):
         return Y
@@ -375,11 +376,11 @@ class Permutations:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, value, least in (("n_permutations", self.count, 1), ("seed", self.seed, 0)):
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not whole or value < least:
+        for name, value, minimum in (("n_permutations", self.count, 1), ("seed", self.seed, 0)):
+            is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not is_whole or value < minimum:
                 raise DefgpaError(
-                    f"'{name}' must be a whole number of at least {least}. Got {value!r} instead."
+                    f"'{name}' must be a whole number of at least {minimum}. Got {value!r} instead."
                 )
 
     def each(
@@ -443,10 +444,10 @@ def p_value(observed: float, permuted: Array) -> float:
     """
     if np.isnan(observed):
         return float("nan")
-    return float((1 + reached(observed, permuted).sum()) / (1 + len(permuted)))
+    return float((1 + is_reached(observed, permuted).sum()) / (1 + len(permuted)))
 
 
-def reached(observed: float | Array, permuted: Array) -> Mask:
+def is_reached(observed: float | Array, permuted: Array) -> Mask:
     """Where permuted values are as large as the observed ones, but for rounding."""
     return np.asarray(permuted >= observed - _TIES * np.abs(observed))
 

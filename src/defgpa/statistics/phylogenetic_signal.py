@@ -27,7 +27,7 @@ from scipy.interpolate import CubicSpline
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import format_number
-from defgpa.statistics.permutation import Permutations, compressed, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
@@ -144,7 +144,7 @@ def phylogenetic_signal(
     )
     sample.warn_of_findings()
     n = phylogeny.n_tips
-    Y = compressed((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))
+    Y = compress_columns((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))
     k, permuted_k = permute_signal(Y, phylogeny, permutations)
     aligned = align_to_tree(Y, phylogeny.covariance, n_components)
     chosen = _choose_scaling(aligned, phylogeny, permutations) if scaling is None else scaling

@@ -37,7 +37,7 @@ from defgpa.statistics.permutation import (
     Permutations,
     TwoWay,
     group_means,
-    permuted_ratios,
+    permute_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Effect, EffectTable
@@ -320,7 +320,7 @@ def _analysed(
     flat = x.reshape(len(x), -1)
     terms = TwoWay(codes, sides)
     with choose_threads(flat.size * permutations.count // 10):
-        ratios = permuted_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
+        ratios = permute_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
     means = [np.asarray(group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
     a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
     chance = ratios.permuted.copy()

@@ -19,7 +19,7 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compare_with_chance, reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, is_reached
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows, probabilities
 
@@ -147,7 +147,7 @@ def trajectories(
     observed, values = compare_with_chance(
         Y, np.hstack([intercept, *bases]), extract, measure, permutations, chance
     )
-    p = (1.0 + reached(observed, values).sum(axis=0)) / (1.0 + n_permutations)
+    p = (1.0 + is_reached(observed, values).sum(axis=0)) / (1.0 + n_permutations)
     k = len(first)
     pairs = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
     squares: list[Array] = []
