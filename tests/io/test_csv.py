@@ -634,3 +634,24 @@ def test_columns_may_be_counted_from_zero(table, base):
     head = ",".join(f"c{k + base}" for k in range(4))
     shapes = table(f"id,age,{head}\na,7,1,2,3,4\nb,8,5,6,7,8.5\n")
     assert shapes.points.tolist() == FLAT
+
+
+@pytest.mark.parametrize(("gap", "dim"), [(slice(2, 4), 2), (slice(3, 6), 3)])
+def test_one_half_missing_landmark_decides_the_dimension(gap, dim):
+    """All other gaps, of six columns, are whole landmarks in either."""
+    rows = np.random.default_rng(0).normal(size=(6, 24))
+    rows[1, 12:18] = np.nan
+    rows[2, gap] = np.nan
+    assert infer_dimension(rows) == dim
+
+
+def test_a_landmark_missing_everywhere_or_a_row_of_one_point_decides_no_dimension():
+    shape = np.random.default_rng(1).normal(size=(8, 3)).ravel()
+    rows = shape + 0.01 * np.random.default_rng(2).normal(size=(5, 24))
+    rows += np.tile(np.random.default_rng(3).normal(size=(5, 3)), 8)
+    assert infer_dimension(rows) == 3
+    missing, point = rows.copy(), rows.copy()
+    missing[:, :6] = np.nan
+    point[0] = 1.0
+    assert infer_dimension(missing) is None
+    assert infer_dimension(point) is None
