@@ -45,7 +45,6 @@ from defgpa.solvers.deformable import (
 from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes_of_all
 from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
 from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
-from defgpa.solvers.metric import LandmarkMetric
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
@@ -386,8 +385,7 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     n_axes = min(rank + n_agreed, together.n_landmarks - 1)
     spectra = find_lowest_axes_of_all(centred.dense(), n_axes)
     if metric is not None:
-        pairs = zip(metric.roots, spectra, strict=True)
-        spectra = [LandmarkMetric(roots).restore(spectrum) for roots, spectrum in pairs]
+        spectra = metric.restore_all(spectra)
     if n_agreed or visible.all():
         return spectra  # axes are free only where landmarks are missing
     limit = method.tuning.free_value * problem.cost.n_shapes

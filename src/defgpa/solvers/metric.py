@@ -13,6 +13,7 @@ with equal weights C = nI, and both problems are the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -57,19 +58,30 @@ class LandmarkMetric:
 
         They are given as orthonormal columns whose first k span the k cheapest x, for every k.
         """
-        axes, mixing = np.linalg.qr(self._restore_columns(spectrum.axes))
-        following = self._restore_columns(spectrum.next_vector[:, None])[:, 0]
-        beyond = following - axes @ (axes.T @ following)
-        length = float(np.linalg.norm(beyond))
+        return LandmarkMetric(self.roots[None]).restore_all([spectrum])[0]
+
+    def restore_all(self, spectra: Sequence[Spectrum]) -> list[Spectrum]:
+        """Restore the axes of several folds, whose metrics have one leading axis."""
+        columns = np.stack([np.column_stack([s.axes, s.next_vector]) for s in spectra])
+        columns = self._restore_columns(columns)
+        axes, mixing = np.linalg.qr(columns[..., :-1])
+        following = columns[..., -1:]
+        beyond = following - axes @ (axes.mT @ following)
+        lengths = np.linalg.norm(beyond, axis=-2, keepdims=True)
         # of as many axes as there are landmarks the last is also the next one
-        following = beyond / length if length > 1e-8 * np.linalg.norm(following) else 0.0 * beyond
-        return replace(spectrum, axes=axes, next_vector=following, mixing=mixing)
+        is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
+        beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
+        return [
+            replace(spectrum, axes=axes[i], next_vector=beyond[i, :, 0], mixing=mixing[i])
+            for i, spectrum in enumerate(spectra)
+        ]
 
     def _restore_columns(self, columns: Array) -> Array:
-        """Return x of y (m, k), moved so that its mean is what its weighted mean was."""
-        columns = columns / self.roots[:, None]
+        """Return x of y (…, m, k), moved so that its mean is what its weighted mean was."""
+        columns = columns / self.roots[..., None]
         weights = self.roots**2
-        return np.asarray(columns - columns.mean(axis=0) + weights @ columns / weights.sum())
+        means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
+        return np.asarray(columns - columns.mean(axis=-2, keepdims=True) + means)
 
 
 @dataclass(frozen=True, eq=False)
