@@ -44,7 +44,7 @@ from defgpa.geometry import Geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.solvers.affine import balance_frame, fit_affine
-from defgpa.solvers.anchored_cost import anchored_inverse
+from defgpa.solvers.anchored_cost import make_anchored_inverse
 from defgpa.solvers.centering import Centering, SoftCentering
 from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import DEFAULT_BUDGET, ResidualCost, build_cost
@@ -754,7 +754,7 @@ class ElasticProblem:
 
     def _descend(self, dial: Dial) -> Elastic:
         tuning = self.deformable.method.tuning
-        inverse = anchored_inverse(
+        inverse = make_anchored_inverse(
             self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
         )
         return elastic_gpa(self.anchors, inverse, self.starts, dial, tuning)

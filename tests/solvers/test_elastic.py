@@ -21,7 +21,7 @@ from defgpa import (
 from defgpa.diagnostics.findings import Problem
 from defgpa.estimators import place_lone_landmarks, prepare_problem
 from defgpa.geometry import measure_geometry
-from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, anchored_inverse
+from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, make_anchored_inverse
 from defgpa.solvers.centred_sums import CentredSums, orthonormalise
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.elastic import (
@@ -381,8 +381,8 @@ def test_nothing_of_landmarks_squared_is_formed_beyond_the_dense_size():
         build_cost(geometry, ThinPlateSpline(3)),
         orthonormalise(geometry.centred, geometry.scatter),
     )
-    assert isinstance(anchored_inverse(cost, rows, 0.5, 30), RootInverse)
-    assert isinstance(anchored_inverse(cost, rows, 0.5, 29), ConjugateGradients)
+    assert isinstance(make_anchored_inverse(cost, rows, 0.5, 30), RootInverse)
+    assert isinstance(make_anchored_inverse(cost, rows, 0.5, 29), ConjugateGradients)
 
 
 def test_a_cost_that_leaves_directions_free_has_its_smallest_solution():
@@ -612,7 +612,7 @@ def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
     points = smooth_family(seed=4, n=4, m=600, missing=0.1)
     geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
     cost, rows = build_cost(geometry, warp), orthonormalise(geometry.centred, geometry.scatter)
-    made = anchored_inverse(cost, rows, 0.5, dense=10)
+    made = make_anchored_inverse(cost, rows, 0.5, dense=10)
     products, multiply = [], ConjugateGradients.multiply
     monkeypatch.setattr(
         ConjugateGradients, "multiply", lambda own, x: products.append(1) or multiply(own, x)

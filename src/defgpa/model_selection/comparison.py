@@ -82,13 +82,13 @@ class MethodFigures:
         """The row as text: a name, three errors, the same in per cent, and the time."""
         errors = (self.rmse_datum, self.rmse_reference, self.cve)
         relative = (self.relative_rmse_datum, self.relative_rmse_reference, self.relative_cve)
-        figures = (*errors, *(100.0 * own for own in relative))
+        figures = (*errors, *(100.0 * share for share in relative))
         seconds = format_number(self.seconds, 2, unknown="–")
-        return (self.name, *(format_number(own, unknown="–") for own in figures), seconds)
+        return (self.name, *(format_number(value, unknown="–") for value in figures), seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures by name, the failure last."""
-        figures = {own.name: getattr(self, own.name) for own in fields(self)}
+        figures = {field.name: getattr(self, field.name) for field in fields(self)}
         failure = figures.pop("failure")
         relative = ("relative_rmse_datum", "relative_rmse_reference", "relative_cve")
         return figures | {name: getattr(self, name) for name in relative} | {"failure": failure}
@@ -218,8 +218,8 @@ class Comparison:
     @property
     def ranking(self) -> tuple[str, ...]:
         """The methods by their relative CVE, the best first; those without one are not in it."""
-        judged = [row for row in self.rows if not np.isnan(row.relative_cve)]
-        return tuple(row.name for row in sorted(judged, key=lambda row: row.relative_cve))
+        ranked = [row for row in self.rows if not np.isnan(row.relative_cve)]
+        return tuple(row.name for row in sorted(ranked, key=lambda row: row.relative_cve))
 
     @property
     def best(self) -> MethodFigures | None:
@@ -240,18 +240,20 @@ class Comparison:
         return len(self.rows)
 
     def __str__(self) -> str:
-        table = [("   method", *_TITLES), *(self._ranked(row) for row in self.rows)]
+        table = [("   method", *_TITLES), *(self._format_row(row) for row in self.rows)]
         head, *lines = align_columns(table, between="  ").split("\n")
         return "\n".join([head, "─" * len(head), *lines, *self._notes()])
 
-    def _ranked(self, row: MethodFigures) -> tuple[str, ...]:
+    def _format_row(self, row: MethodFigures) -> tuple[str, ...]:
         """Return the cells of a row after its rank, the best one pointed at."""
         name, *figures = row.cells
         place = self.ranking.index(name) + 1 if name in self.ranking else ""
         width = len(str(len(self.rows)))
         return f"{'▸' if place == 1 else ' '}{place:>{width}} {name}", *figures
 
-    def _marked(self, row: MethodFigures, mark: str, escaped: Callable[[str], str]) -> list[str]:
+    def _format_cells(
+        self, row: MethodFigures, mark: str, escaped: Callable[[str], str]
+    ) -> list[str]:
         """Return the escaped cells of a row, the name of the best in a mark of its own."""
         name, *figures = map(escaped, row.cells)
         return [mark.format(name) if row is self.best else name, *figures]
@@ -259,7 +261,9 @@ class Comparison:
     def to_markdown(self) -> str:
         """Return a Markdown table; the name of the best method is bold."""
         lines = [["method", *_TITLES], ["---", *["---:"] * len(_TITLES)]]
-        lines += [self._marked(row, "**{}**", lambda t: t.replace("|", "\\|")) for row in self.rows]
+        lines += [
+            self._format_cells(row, "**{}**", lambda t: t.replace("|", "\\|")) for row in self.rows
+        ]
         table = ["| " + " | ".join(line) + " |" for line in lines]
         notes = [f"\n{note}" for note in self._notes()]  # a paragraph each
         return "\n".join([*table, *notes]) + "\n"
@@ -267,7 +271,7 @@ class Comparison:
     def to_latex(self) -> str:
         """Return a LaTeX tabular that needs no package; the name of the best method is bold."""
         head = map(_in_latex, ("method", *_TITLES))
-        rows = [self._marked(row, r"\textbf{{{}}}", _in_latex) for row in self.rows]
+        rows = [self._format_cells(row, r"\textbf{{{}}}", _in_latex) for row in self.rows]
         lines = [" & ".join(line) + r" \\" for line in (head, *rows)]
         columns = "l" + "r" * len(_TITLES)
         body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", lines[0], r"\hline", *lines[1:]]
@@ -290,7 +294,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{title}</th>" for title in ("method", *_TITLES))
-        rows = [self._marked(row, "<strong>{}</strong>", html.escape) for row in self.rows]
+        rows = [self._format_cells(row, "<strong>{}</strong>", html.escape) for row in self.rows]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
@@ -351,14 +355,14 @@ def compare(
     True
     """
     shapes = as_shapes(shapes)
-    chosen = default_methods() if estimators is None else _named(estimators)
+    chosen = default_methods() if estimators is None else _name_estimators(estimators)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
-        told = progress and partial(_told_in_all, progress, done * folds, len(chosen) * folds)
-        trials.append(_evaluate_method(name, estimator, shapes, fold_size, n_jobs, told, refit))
-        if trials[-1].row.failure and told is not None:
-            told(folds, folds)
+        listener = progress and partial(_report_in_all, progress, done * folds, len(chosen) * folds)
+        trials.append(_evaluate_method(name, estimator, shapes, fold_size, n_jobs, listener, refit))
+        if trials[-1].row.failure and listener is not None:
+            listener(folds, folds)
     rows = tuple(trial.row for trial in trials)
     if all(row.failure and np.isnan(row.rmse_reference) for row in rows):
         raise DefgpaError(f"No method can align these shapes. {rows[0].failure}")
@@ -428,30 +432,30 @@ def _evaluate_method(
     row = MethodFigures(
         name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_shape_size(shapes)
     )
-    found: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
         model = FoldedModel.fit(estimator, shapes, refit)
         full = model.full
         seconds = time.perf_counter() - start
-        found, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
+        findings, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
         row = replace(row, rmse_datum=full.rmse_datum)
         folds = consecutive_folds(shapes.n_landmarks, fold_size)
         validated = validate_folds(model, folds, fold_size, n_jobs, Steps(len(folds), progress))
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
-        return _Trial(row, estimator, None, found)
+        return _Trial(row, estimator, None, findings)
     if (news := validated.news) is not None:
-        found += (news,)
+        findings += (news,)
     row = replace(row, cve=validated.error)
-    return _Trial(row, estimator, validated.per_landmark / size, found)
+    return _Trial(row, estimator, validated.per_landmark / size, findings)
 
 
 def _shape_size(shapes: Shapes) -> float:
     """Return the RMS distance of all visible landmarks from the centroid of their shape."""
-    away = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
-    return rms(away[shapes.visible])
+    centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
+    return rms(centred[shapes.visible])
 
 
 def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
@@ -473,23 +477,23 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
 
 def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     """Compare the best with the better rigid method, or a rigid best with the others."""
-    judged = [trial for trial in trials if trial.per_landmark is not None]
-    rigid = [trial for trial in judged if isinstance(trial.estimator, EuclideanGPA)]
+    ranked = [trial for trial in trials if trial.per_landmark is not None]
+    rigid = [trial for trial in ranked if isinstance(trial.estimator, EuclideanGPA)]
     if not rigid:
         return None
-    best = min(judged, key=_relative_error)
-    others = [trial for trial in judged if trial not in rigid] if best in rigid else rigid
+    best = min(ranked, key=_relative_error)
+    others = [trial for trial in ranked if trial not in rigid] if best in rigid else rigid
     if not others:
         cautions = _find_cautions(best.row, rigid[0].row)
         return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator), cautions)
-    other = min(others, key=_relative_error)
-    least, error = _relative_error(best), _relative_error(other)
-    gain = 1.0 - least / error if error > 0.0 else 0.0
-    found = Verdict(best.row.name, other.row.name, best in rigid, gain, _probability(best, other))
+    rival = min(others, key=_relative_error)
+    smallest, error = _relative_error(best), _relative_error(rival)
+    gain = 1.0 - smallest / error if error > 0.0 else 0.0
+    verdict = Verdict(best.row.name, rival.row.name, best in rigid, gain, _probability(best, rival))
     cautions = _find_cautions(best.row, min(rigid, key=_relative_error).row)
-    found = replace(found, cautions=cautions)
+    verdict = replace(verdict, cautions=cautions)
     # where rigid and deformable predict alike, what lies between them is the next to try
-    return replace(found, next_step=_next_step(best.estimator if found.clear else ElasticGPA()))
+    return replace(verdict, next_step=_next_step(best.estimator if verdict.clear else ElasticGPA()))
 
 
 def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]:
@@ -539,19 +543,19 @@ def _next_step(estimator: Any) -> str:
     return f"{estimator!r}.fit(shapes)"
 
 
-def _named(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+def _name_estimators(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Estimators by name; those of a list are named after what they are."""
     if isinstance(estimators, Mapping):
         return dict(estimators)
     named: dict[str, Any] = {}
     for estimator in estimators:
-        name = _name(estimator)
-        same = sum(known.split(" #")[0] == name for known in named)
+        name = _name_estimator(estimator)
+        same = sum(label.split(" #")[0] == name for label in named)
         named[f"{name} #{same + 1}" if same else name] = estimator
     return named
 
 
-def _name(estimator: Any) -> str:
+def _name_estimator(estimator: Any) -> str:
     """Return the paper's name of a method, or what it is made of."""
     if isinstance(estimator, (DefGPA, ElasticGPA)):
         warp = ThinPlateSpline() if estimator.warp is None else estimator.warp
@@ -569,7 +573,7 @@ def _name(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def _told_in_all(progress: Progress, before: int, total: int, done: int, _: int) -> None:
+def _report_in_all(progress: Progress, before: int, total: int, done: int, _: int) -> None:
     """Progress of one part, told as progress of the whole."""
     progress(before + done, total)
 

@@ -33,7 +33,7 @@ from defgpa.model_selection.folds import (
     gather_predictions,
     prepare_leave_out,
     refit_fold,
-    require_all_fitted,
+    require_all_folds,
     summarise_fold_findings,
 )
 from defgpa.model_selection.parallel import run_in_parallel
@@ -284,7 +284,7 @@ def collect_predictions(
     refitted: bool = False,
 ) -> CrossValidation:
     """Collect what the folds predict; raise an error that names those which could not be fitted."""
-    require_all_fitted(left_out, folds, full.shapes)
+    require_all_folds(left_out, folds, full.shapes)
     problems = {finding.problem for finding in full.findings}
     findings = tuple(
         tuple(finding for finding in fold.findings if finding.problem not in problems)

@@ -469,7 +469,7 @@ def _check_folds(
 ) -> list[tuple[Finding, ...]]:
     """Return the findings of every fold; few need diagnostics of their own."""
     problem = reduction.problem
-    tuning, stated = problem.method.tuning, problem.method.proportions
+    tuning, rule = problem.method.tuning, problem.method.proportions
     offsets = np.linalg.norm(references.mean(axis=1), axis=1)
     extents = np.abs(references).max(axis=(1, 2))
     is_off_centre = offsets > tuning.off_centre * extents
@@ -500,7 +500,7 @@ def _check_folds(
             looseness=float(compute_looseness(proportions, count)[i]),
             proportions_converged=bool(proportions.converged[i]),
             proportions_determined=bool(proportions.determined[i]),
-            proportions=stated if isinstance(stated, str) else "given",
+            proportions=rule if isinstance(rule, str) else "given",
             n_dims=problem.local.n_dims,
             rounds=proportions.rounds,
             method=spectrum.method,

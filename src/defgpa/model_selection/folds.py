@@ -50,13 +50,13 @@ class Steps:
 
 
 def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
-    """Folds of ``fold_size`` consecutive landmarks; the last may be shorter.
+    """Make folds of ``fold_size`` consecutive landmarks; the last may be shorter.
 
     >>> [fold.tolist() for fold in consecutive_folds(7, 3)]
     [[0, 1, 2], [3, 4, 5], [6]]
     """
-    whole = isinstance(fold_size, (int, np.integer)) and not isinstance(fold_size, bool)
-    if not whole or not 1 <= fold_size < n_landmarks:
+    is_integer = isinstance(fold_size, (int, np.integer)) and not isinstance(fold_size, bool)
+    if not is_integer or not 1 <= fold_size < n_landmarks:
         raise ValueError(
             "The 'fold_size' parameter must be a whole number from 1 to one less than the "
             f"{n_landmarks} landmarks. Got {fold_size!r} instead."
@@ -109,15 +109,15 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     nothing = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
         alignment = solve_without_screening(estimator, shapes.without(fold))
-        images = np.stack([w(own[fold]) for w, own in zip(alignment.warps, shapes, strict=True)])
+        images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(nothing, error=error)
     lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
     if lost.any():
         return LeftOut(nothing, error=_not_finite(lost, shapes))
-    whole = np.delete(full.reference, fold, axis=0)
-    judged = alignment.shapes.views >= 2
-    moved = move_to_full_pose(whole[judged], alignment.reference[judged], images)
+    remaining = np.delete(full.reference, fold, axis=0)
+    is_shared = alignment.shapes.views >= 2
+    moved = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
     return LeftOut(moved, alignment.findings)
 
 
@@ -147,7 +147,7 @@ def gather_predictions(left_out: Sequence[LeftOut], folds: Sequence[Index], visi
     return freeze(predicted)
 
 
-def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
+def require_all_folds(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
     """Return a DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
     if not failed:
@@ -156,10 +156,10 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
     for fold, error in failed:
         labels = format_names(shapes.landmarks[j] for j in fold)
         reasons.setdefault(str(error).rstrip("."), []).append(labels)
-    told = list(reasons.items())[:3]
-    described = "; ".join(f"{_either(own)}: {reason}" for reason, own in told)
-    rest = len(failed) - sum(len(own) for _, own in told)
-    more = f"; and {rest} more folds" if rest else ""
+    first = list(reasons.items())[:3]
+    described = "; ".join(f"{_join_folds(labels)}: {reason}" for reason, labels in first)
+    n_others = len(failed) - sum(len(labels) for _, labels in first)
+    more = f"; and {n_others} more folds" if n_others else ""
     raise DefgpaError(
         f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
         f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
@@ -167,7 +167,7 @@ def require_all_fitted(left_out: Sequence[LeftOut], folds: Sequence[Index], shap
     ) from failed[0][1]
 
 
-def _either(folds: Sequence[str]) -> str:
+def _join_folds(folds: Sequence[str]) -> str:
     """Return the landmarks of one fold or another, the first three of them."""
     shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
     return " or ".join(shown)

@@ -202,8 +202,8 @@ def _find_best_rigid(comparison: Comparison, methods: Mapping[str, Any]) -> Meth
     rows = [row for row in rows if np.isfinite(row.rmse_datum)]
     if not rows:
         raise DefgpaError(f"These shapes cannot be aligned rigidly. {comparison.rows[0].failure}")
-    judged = [row for row in rows if np.isfinite(row.relative_cve)]
-    return min(judged or rows, key=lambda row: row.relative_cve if judged else row.rmse_datum)
+    ranked = [row for row in rows if np.isfinite(row.relative_cve)]
+    return min(ranked or rows, key=lambda row: row.relative_cve if ranked else row.rmse_datum)
 
 
 def _list_candidates(comparison: Comparison, rigid: MethodFigures) -> Iterator[str]:

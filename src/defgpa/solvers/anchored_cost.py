@@ -65,9 +65,9 @@ class ConjugateGradients:
         target, first = pulled, start
         image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
-        size = _quotient(_dots(first, target), _dots(first, image))
+        size = _divide(_dots(first, target), _dots(first, image))
         solution, residual = size * first, target - size * image
-        direction = corrected = self._corrected(residual)
+        direction = corrected = self._correct(residual)
         slope = _dots(residual, corrected)
         rounding = 1e-13 * np.linalg.norm(target)
         goal = max(float(accuracy) * np.linalg.norm(target), rounding)
@@ -77,34 +77,34 @@ class ConjugateGradients:
             if left <= goal and (step >= 2 or left <= rounding):
                 break
             image = self.multiply(direction)
-            length = _quotient(slope, _dots(direction, image))
+            length = _divide(slope, _dots(direction, image))
             solution = solution + length * direction
             residual = residual - length * image
-            corrected = self._corrected(residual)
+            corrected = self._correct(residual)
             before, slope = slope, _dots(residual, corrected)
-            direction = corrected + _quotient(slope, before) * direction
+            direction = corrected + _divide(slope, before) * direction
         return np.asarray(solution)
 
-    def _corrected(self, residual: Array) -> Array:
+    def _correct(self, residual: Array) -> Array:
         """Apply the preconditioner to centred vectors."""
         made = self.preconditioner.correct(residual)
         return np.asarray(made - made.mean(axis=0))
 
 
-def _dots(one: Array, other: Array) -> Array:
-    return np.einsum("md,md->d", one, other)
+def _dots(left: Array, right: Array) -> Array:
+    return np.einsum("md,md->d", left, right)
 
 
-def _quotient(one: Array, other: Array) -> Array:
-    """one / other; 0 where there is nothing left."""
-    there = np.abs(other) > np.finfo(np.float64).tiny
-    return np.where(there, one / np.where(there, other, 1.0), 0.0)
+def _divide(numerator: Array, denominator: Array) -> Array:
+    """Divide; 0 where the denominator is."""
+    is_positive = np.abs(denominator) > np.finfo(np.float64).tiny
+    return np.where(is_positive, numerator / np.where(is_positive, denominator, 1.0), 0.0)
 
 
 Inverse = RootInverse | ConjugateGradients
 
 
-def anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dense: int) -> Inverse:
+def make_anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dense: int) -> Inverse:
     """Formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
     flat = rows.reshape(-1, rows.shape[-1])
     if cost.n_landmarks <= dense:
