@@ -32,6 +32,7 @@ LAYERS = [
     "solvers",
     "alignment",
     "diagnostics.screening",
+    "diagnostics.suspects",
     "io",
     "edits",
     "estimators",

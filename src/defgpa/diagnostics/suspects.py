@@ -78,12 +78,12 @@ def explain_rejection(alignment: Alignment) -> tuple[Suspect, ...]:
 def _make_suspect(alignment: Alignment, shape: int, landmarks: Index, reason: str) -> Suspect:
     assert alignment.rejection is not None
     shapes, scores = alignment.shapes, alignment.rejection.scores[shape]
-    judged = landmarks if len(landmarks) else np.arange(shapes.n_landmarks)
+    numbers = landmarks if len(landmarks) else np.arange(shapes.n_landmarks)
     return Suspect(
         shapes.names[shape],
         tuple(shapes.landmarks[j] for j in landmarks),
         reason,
-        float(scores[judged].max()),
+        float(scores[numbers].max()),
         shapes.points[shape, landmarks],
         alignment.warps[shape].inverse()(alignment.reference[landmarks]),
     )

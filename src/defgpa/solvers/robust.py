@@ -359,15 +359,17 @@ def cut_weights(weights: Array, given_weights: Array, scores: Array, n_dims: int
     where fewer are left.
     """
     weights = np.where(weights < _NEGLIGIBLE_WEIGHT * given_weights, 0.0, weights)
-    least = _LEAST_WEIGHT * given_weights
+    min_weights = _LEAST_WEIGHT * given_weights
     suspicion = np.where(given_weights > 0, scores, np.inf)
     n_needed = 2 * (n_dims + 1)
     for shape in np.flatnonzero((weights > 0).sum(axis=1) < n_needed):
         needed = np.argsort(suspicion[shape])[:n_needed]
-        weights[shape, needed] = np.maximum(weights[shape, needed], least[shape, needed])
+        weights[shape, needed] = np.maximum(weights[shape, needed], min_weights[shape, needed])
     for landmark in np.flatnonzero((weights > 0).sum(axis=0) < 2):
         needed = np.argsort(suspicion[:, landmark])[:2]
-        weights[needed, landmark] = np.maximum(weights[needed, landmark], least[needed, landmark])
+        weights[needed, landmark] = np.maximum(
+            weights[needed, landmark], min_weights[needed, landmark]
+        )
     return weights
 
 
