@@ -405,8 +405,11 @@ def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
     time.sleep(0.3)
     # beside each landmark, outside its dot, is the red of the photograph; farther away is not
     colours = run.js(
-        "const view = window.defgpaView, context = view.canvas.getContext('2d');"
-        "const colour = (x, y) => [...context.getImageData(x, y, 1, 1).data].slice(0, 3);"
+        "const view = window.defgpaView, { canvas } = view;"
+        "const context = canvas.getContext('2d');"
+        "const { data } = context.getImageData(0, 0, canvas.width, canvas.height);"
+        "const start = (x, y) => 4 * (Math.round(y) * canvas.width + Math.round(x));"
+        "const colour = (x, y) => [...data.slice(start(x, y), start(x, y) + 3)];"
         "return [0, 1, 2, 3].map((j) => { const [x, y] = view.project(view.place(j));"
         "return [colour(x + 9, y + 9), colour(x + 40, y)]; })"
     )
