@@ -17,7 +17,13 @@ from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.deformable import LocalShapes, Method, choose_proportions, find_reference_axes
+from defgpa.solvers.deformable import (
+    LocalShapes,
+    Method,
+    choose_proportions,
+    find_cheapest_axes,
+    find_reference_axes,
+)
 from defgpa.solvers.eigen import Preconditioner, Spectrum
 from defgpa.solvers.leave_out import SINGULAR
 
@@ -115,7 +121,12 @@ def find_reference_without(
     totals[landmarks] -= masses
     reduced = ReducedCost(cost, totals, rows, np.linalg.solve(inner, rows))
     start = np.column_stack([spectrum.axes, spectrum.next_vector])
-    axes = find_reference_axes(reduced, visible, local.rank, method, start)
+    n_agreed = spectrum.n_axes - local.rank
+    axes = (
+        find_cheapest_axes(reduced, method, spectrum.n_axes, start)
+        if n_agreed > 0
+        else find_reference_axes(reduced, visible, local.rank, method, start)
+    )
     moments = remaining.moments(axes.axes)
     proportions, _ = choose_proportions(remaining, axes, moments, method)
     return np.asarray(axes.axes @ proportions.matrix)
