@@ -256,6 +256,10 @@ CALLS = {
         ),
         "displacements": lambda made: plot.displacements(made.alignment, 0),
         "effects": lambda made: plot.effects(made.result(statistics, "procrustes_anova")),
+        "group_allometry": lambda made: plot.group_allometry(
+            made.result(statistics, "group_allometry")
+        ),
+        "trajectories": lambda made: plot.trajectories(made.result(statistics, "trajectories")),
         "landmark_differences": lambda made: plot.landmark_differences(
             made.result(statistics, "landmark_differences")
         ),
