@@ -17,6 +17,7 @@ def solution(axes=AXES, **facts):
     sound = {
         "votes": np.ones(5, dtype=int),
         "free_directions": np.zeros(5, dtype=int),
+        "n_agreed_axes": 0,
         "condition": np.ones(5),
         "offset": 0.0,
         "extent": 1.0,

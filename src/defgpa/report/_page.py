@@ -175,7 +175,6 @@ def write_statistics(
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    from numpy.typing import ArrayLike
     >>> from defgpa.report import write_statistics
     >>> from defgpa.statistics import allometry
     >>> rng = np.random.default_rng(0)
