@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -90,6 +90,7 @@ from defgpa.solvers.robust import (
 from defgpa.threads import USUAL_FEATURES, choose_threads
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
+from defgpa.warps.parameters import stiffen
 
 
 class AlignmentEstimator(BaseEstimator):
@@ -987,16 +988,6 @@ def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Inde
     return Rejection(
         weights, scores, rejected, estimated.rejected_shapes, converged=estimated.converged
     )
-
-
-def stiffen(model: Any, factor: float) -> Any:
-    """Return the warp model with its smoothing multiplied, or itself where it has none."""
-    if not is_dataclass(model) or isinstance(model, type):
-        return model
-    names = {field.name for field in fields(model)} & {"smoothing", "theta"}
-    values = {name: getattr(model, name) for name in names}
-    scaled = {name: factor * value for name, value in values.items() if value is not None}
-    return replace(model, **scaled) if scaled and factor != 1.0 else model
 
 
 def predict_by_maps(

@@ -7,6 +7,7 @@ import pytest
 
 from defgpa import DefGPA, DefgpaWarning, EuclideanGPA, ThinPlateSpline, select_smoothing
 from defgpa.datasets import load_wings
+from defgpa.errors import DefgpaError
 from defgpa.model_selection import method_selection, select_method
 from defgpa.model_selection.comparison import (
     MethodFigures,
@@ -18,6 +19,7 @@ from defgpa.model_selection.comparison import (
 from defgpa.model_selection.method_selection import classify_estimator
 from defgpa.model_selection.smoothing import is_sound
 from defgpa.model_selection.smoothing_path import choose_index
+from defgpa.warps import DEFAULT_SMOOTHING
 from support import make_smoothing_path
 
 
@@ -100,6 +102,19 @@ class TestLargeSets:
         selection = select_method(wings)
         assert selection.estimator.warp.smoothing > limit
         assert f"raised to {selection.estimator.warp.smoothing:.2g}" in selection.reason
+
+    def test_default_is_stiffened_where_methods_cannot_be_compared(self, wings, monkeypatch):
+        def refuse(*_):
+            raise DefgpaError("The sample does not hang together.")
+
+        monkeypatch.setattr(method_selection, "_select_by_comparing", refuse)
+        monkeypatch.setattr(
+            method_selection,
+            "is_sound",
+            lambda alignment, _: alignment.registration.model.smoothing is not None,
+        )
+        selection = select_method(wings)
+        assert selection.estimator.warp.smoothing == 10 * DEFAULT_SMOOTHING
 
     def test_nothing_sound_is_rigid(self, wings, monkeypatch):
         monkeypatch.setattr(

@@ -117,6 +117,16 @@ def test_breakdown_is_told(family):
     assert "robust-breakdown" in problems
 
 
+def test_first_rounds_of_the_default_warp_are_stiff(family):
+    """A stiffer warp bends less, so it is farther from the shapes."""
+    shapes = family.shapes
+    distances = []
+    for stiffness in (1.0, 100.0):
+        fitted = DefGPA()._fit_with_weights(shapes, shapes, stiffness)
+        distances.append(np.abs(fitted.predicted - fitted.reference).mean())
+    assert distances[1] > 1.2 * distances[0]
+
+
 def test_settings_are_taken_and_wrong_ones_refused(family):
     points, _ = displaced(family.shapes.points, 0.05, seed=1)
     strict = DefGPA(robust=Robust(rejection=3.0)).align(points)

@@ -8,7 +8,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateSpline
-from defgpa.warps import Gaussian, Membrane, landmark_kernel
+from defgpa.warps import DEFAULT_SMOOTHING, Gaussian, Membrane, landmark_kernel
+from defgpa.warps.parameters import stiffen
 from support import smooth_family
 
 MODELS = [
@@ -140,3 +141,27 @@ def test_a_warp_of_ones_own_needs_none_of_this():
     model = clone(DefGPA(Own(0.5)))
     assert model.warp == Own(0.5)
     assert np.isfinite(model.fit(smooth_family(seed=4)).reference_).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "stiffer"),
+    [
+        (ThinPlateSpline(), ThinPlateSpline(smoothing=10 * DEFAULT_SMOOTHING)),
+        (ThinPlateSpline(smoothing=0.5), ThinPlateSpline(smoothing=5.0)),
+        (ThinPlateSpline(theta=2.0), ThinPlateSpline(theta=20.0)),
+        (Polynomial(3, smoothing=0.5), Polynomial(3, smoothing=5.0)),
+        (Affine(), Affine()),
+    ],
+)
+def test_stiffer_model_has_more_smoothing(model, stiffer):
+    assert repr(stiffen(model, 10.0)) == repr(stiffer)
+    assert stiffen(model, 1.0) is model
+
+
+def test_default_smoothing_is_that_of_a_spline_that_states_none():
+    points = smooth_family(seed=1, n=2, m=12)[0]
+    penalties = [
+        model.basis(points).penalty()
+        for model in (ThinPlateSpline(), ThinPlateSpline(smoothing=DEFAULT_SMOOTHING))
+    ]
+    np.testing.assert_array_equal(*penalties)

@@ -24,10 +24,11 @@ from defgpa.errors import DefgpaError, DefgpaWarning
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.model_selection.comparison import Comparison, MethodFigures, compare, default_methods
 from defgpa.model_selection.cross_validation import CrossValidation, cross_validate
-from defgpa.model_selection.smoothing import is_sound, select_smoothing, set_smoothing
+from defgpa.model_selection.smoothing import is_sound, select_smoothing
 from defgpa.model_selection.smoothing_path import SmoothingPath
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine
+from defgpa.warps.parameters import stiffen
 
 #: Up to so many coordinates methods are compared on all shapes and landmarks, in seconds.
 MAX_COMPARED = 30_000
@@ -357,9 +358,12 @@ def _select_by_sample(
         f"{sample.n_shapes:,} of {shapes.n_shapes:,} shapes, spread evenly."
     )
     for decades in range(MAX_STIFFENED + 1):
-        stiffer = _stiffen(estimator, 10.0**decades)
-        if stiffer is None:
-            break
+        stiffer = estimator
+        if decades:
+            warp = stiffen(getattr(estimator, "model", None), 10.0**decades)
+            if not hasattr(warp, "smoothing"):
+                break
+            stiffer = clone(estimator).set_params(warp=warp)
         alignment = stiffer.fit(shapes).alignment_
         if isinstance(stiffer, EuclideanGPA) or is_sound(alignment, rigid.rmse_datum):
             if decades:
@@ -374,13 +378,3 @@ def _select_by_sample(
         "the shapes (RMSE_d) than rigid alignment."
     )
     return Selection("rigid", rigid_estimator, reason, rigid, comparison)
-
-
-def _stiffen(estimator: Any, factor: float) -> Any:
-    """Return the estimator with its smoothing multiplied; None if it has none to multiply."""
-    if factor == 1.0:
-        return estimator
-    warp: Any = getattr(estimator, "model", None)
-    if not hasattr(warp, "smoothing"):
-        return None
-    return clone(estimator).set_params(warp=set_smoothing(warp, factor * warp.smoothing))

@@ -18,6 +18,7 @@ from defgpa.warps.kernels import (
     WendlandC4,
 )
 from defgpa.warps.lattice import BendingEnergy, Laplacian, LatticeEnergy, Membrane
+from defgpa.warps.parameters import DEFAULT_SMOOTHING
 from defgpa.warps.polynomial import Polynomial, PolynomialBasis
 from defgpa.warps.radial import (
     KernelPenalty,
@@ -28,7 +29,6 @@ from defgpa.warps.radial import (
     landmark_kernel,
 )
 from defgpa.warps.thin_plate import (
-    DEFAULT_SMOOTHING,
     ThinPlateBasis,
     ThinPlateSpline,
     fit_interpolating_spline,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+DEFAULT_SMOOTHING = 1e-3  # where a warp model states neither a smoothing nor a theta
+
 
 def get_parameters(model: Any, deep: bool = True) -> dict[str, Any]:
     """Return the parameters of a dataclass by name; with ``deep`` also ``kernel__width``."""
@@ -41,6 +43,19 @@ def replace_parameters(model: Any, parameters: dict[str, Any]) -> Any:
     for name, inner in nested.items():
         changes[name] = replace_parameters(changes.get(name, getattr(model, name)), inner)
     return replace(model, **changes)
+
+
+def stiffen(model: Any, factor: float) -> Any:
+    """Return the warp model with its smoothing multiplied, or itself where it has none.
+
+    A model that states neither ``smoothing`` nor ``theta`` has the default smoothing.
+    """
+    names = {field.name for field in _get_fields(model)} & {"smoothing", "theta"}
+    if not names or factor == 1.0:
+        return model
+    values = {name: getattr(model, name) for name in names if getattr(model, name) is not None}
+    scaled = {name: factor * value for name, value in values.items()}
+    return replace(model, **scaled or {"smoothing": factor * DEFAULT_SMOOTHING})
 
 
 def format_model(model: Any) -> str:

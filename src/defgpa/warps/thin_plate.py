@@ -47,11 +47,10 @@ from defgpa.warps.control_points import (
     make_principal_grid,
 )
 from defgpa.warps.distances import BLOCK_BYTES, TINY, compute_squared_distances, make_wider_array
-from defgpa.warps.parameters import require_not_negative
+from defgpa.warps.parameters import DEFAULT_SMOOTHING, require_not_negative
 from defgpa.warps.warp import Warp
 
 BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w
-DEFAULT_SMOOTHING = 1e-3
 MANY_CONTROLS = 1000  # beyond, what is kept for every grid would be too large
 
 
