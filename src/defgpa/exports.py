@@ -26,7 +26,7 @@ from defgpa.meshes import Mesh, warp_mesh, write_mesh
 from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes, number_labels
 from defgpa.statistics import ShapePCA, centroid_sizes, specimens
-from defgpa.statistics.specimens import groups_of
+from defgpa.statistics.specimens import label_groups
 from defgpa.warps import fit_interpolating_spline
 
 
@@ -249,7 +249,7 @@ class _Named:
 def _write_morphoj(alignment: Alignment, folder: Path) -> list[Path]:
     done = complete(alignment)
     shapes = done.shapes
-    groups = groups_of(alignment, None) or [""] * len(shapes)
+    groups = label_groups(alignment, None) or [""] * len(shapes)
     rows = _transpose_columns(shapes.names, groups)
     return [
         _write_table(folder / "morphoj.txt", *_build_wide_table(shapes), "\t"),

@@ -87,7 +87,7 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
     )
     ends = get_points(drawn.line)[[0, -1]]
     np.testing.assert_allclose(ends[:, 0], [found.sizes.min(), found.sizes.max()])
-    np.testing.assert_allclose(ends[:, 1], found.predicted_scores(ends[:, 0]), **EXACT)
+    np.testing.assert_allclose(ends[:, 1], found.predict_scores(ends[:, 0]), **EXACT)
     mean = found.anova.tangents.mean(axis=0)
     view = choose_view(mean, found.predict([found.sizes.min(), found.sizes.max()]) - mean)
     np.testing.assert_allclose(
@@ -270,7 +270,7 @@ def test_the_farthest_come_first_and_odd_ones_are_named():
         np.concatenate([drawn.odd.get_ydata(), drawn.usual.get_ydata()]),
         np.sort(found.distances)[::-1],
     )
-    np.testing.assert_array_equal(drawn.fence.get_ydata(), found.fences[found.ranked])
+    np.testing.assert_array_equal(drawn.fence.get_ydata(), found.fences[found.order])
 
 
 def test_the_limit_is_in_the_picture_where_no_specimen_reaches_it():

@@ -837,7 +837,7 @@ def test_the_ranking_names_every_specimen_at_its_distance(opened):
     for words, rank, distance in told:
         i = alignment.shapes.names.index(re.match(r"<b>(\w+)</b>", words)[1])
         assert distance == pytest.approx(found.distances[i])
-        assert rank == 1 + found.ranked.tolist().index(i)
+        assert rank == 1 + found.order.tolist().index(i)
 
 
 def test_a_mesh_follows_the_sliders(opened):

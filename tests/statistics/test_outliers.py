@@ -54,7 +54,7 @@ def test_the_example_of_geomorph_has_its_two_outliers_and_numbers(method):
     assert np.flatnonzero(found.flagged).tolist() == [1, 25]
     np.testing.assert_allclose(found.distances[[1, 25]], [0.49987, 0.51433], atol=6e-6)
     np.testing.assert_allclose(found.fences, 0.11017, atol=6e-6)
-    assert found.ranked[:2].tolist() == [25, 1]
+    assert found.order[:2].tolist() == [25, 1]
 
 
 def test_power_limit_is_that_of_boxplots_of_transformed_distances():
@@ -164,4 +164,4 @@ def test_it_prints_briefly_and_goes_to_pandas():
     assert repr(found) == str(found)
     assert "of 30 specimens beyond the fence" in str(found)
     assert len(str(found)) < 1500
-    assert found.to_pandas()["name"][0] == found.names[found.ranked[0]]
+    assert found.to_pandas()["name"][0] == found.names[found.order[0]]

@@ -24,7 +24,7 @@ from defgpa.statistics.permutation import (
     p_value,
     permute_ratios,
 )
-from defgpa.statistics.table import Effect, EffectTable, probabilities
+from defgpa.statistics.table import Effect, EffectTable, format_p_values
 from support import EXACT, PARITY, moved, shared_data
 
 FORMULA = "shape ~ species * site"
@@ -301,7 +301,7 @@ def test_allometry_scores_and_predictions_follow_the_regression(plethodon):
     np.testing.assert_allclose(found.predict([12.0])[0], expected, **EXACT)
     line = np.polyfit(np.log(found.sizes), found.scores, 1)
     np.testing.assert_allclose(
-        found.predicted_scores([12.0]), np.polyval(line, np.log(12.0)), **PARITY
+        found.predict_scores([12.0]), np.polyval(line, np.log(12.0)), **PARITY
     )
     assert found.to_csv().splitlines()[0] == "name,size,score"
     np.testing.assert_allclose(found.to_pandas()["score"], found.scores)
@@ -402,8 +402,8 @@ def test_a_small_p_is_not_printed_as_zero():
     found = procrustes_anova("shape ~ kind", x, data, 9999)
     assert found["kind"].p < 0.001
     assert f"{found['kind'].p:.4f} ***" in str(found)
-    assert probabilities([1e-5, 0.25, float("nan")]) == ["0.00001", "0.25000", ""]
-    assert probabilities([0.001, 0.25]) == ["0.001", "0.250"]
+    assert format_p_values([1e-5, 0.25, float("nan")]) == ["0.00001", "0.25000", ""]
+    assert format_p_values([0.001, 0.25]) == ["0.001", "0.250"]
 
 
 def test_numbers_are_slopes_and_c_makes_them_groups():

@@ -114,13 +114,13 @@ def test_components_of_the_carried_reference_are_classical_where_warps_follow_ev
     x = tangent_space(points)
     total = ((x - x.mean(axis=0)) ** 2).sum()
     assert smooth.sums_of_squares_.smooth == pytest.approx(total, rel=1e-6)
-    assert smooth.sums_of_squares_.rest < 1e-9 * total
+    assert smooth.sums_of_squares_.residual < 1e-9 * total
 
 
 def test_noise_is_the_rest_and_bending_is_smooth():
     calm = ShapePCA().fit(fitted(smooth_family(seed=32, noise=0.0), ThinPlateSpline(5)))
     noisy = ShapePCA().fit(fitted(smooth_family(seed=32, noise=0.1), ThinPlateSpline(5)))
-    assert noisy.sums_of_squares_.rest > 3 * calm.sums_of_squares_.rest
+    assert noisy.sums_of_squares_.residual > 3 * calm.sums_of_squares_.residual
     assert noisy.sums_of_squares_.smooth == pytest.approx(calm.sums_of_squares_.smooth, rel=0.5)
     assert ShapePCA().fit(smooth_family(seed=32)).sums_of_squares_ is None
 
@@ -135,7 +135,7 @@ def test_the_rest_is_over_what_is_seen_at_unit_size():
         axis=(1, 2),
     )
     expected = (np.nansum((a.superimposed - a.back_projected) ** 2, axis=(1, 2)) / sizes**2).sum()
-    assert ShapePCA().fit(a).sums_of_squares_.rest == pytest.approx(expected)
+    assert ShapePCA().fit(a).sums_of_squares_.residual == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("space", ["superimposed", "back_projected"])

@@ -20,7 +20,7 @@ from defgpa.statistics.permutation import (
     p_value,
     permute_ratios,
 )
-from defgpa.statistics.symmetry import _turned_around
+from defgpa.statistics.symmetry import _permute_sides
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]
@@ -93,8 +93,8 @@ def test_bones_have_the_object_symmetry_of_bilat_symmetry():
 def test_pairs_of_bones_are_found():
     found = symmetry(shared_points("bones3d"), n_permutations=1)
     assert found.pairs == ((2, 3), (4, 5), (6, 7))
-    assert found.found.midline == (0, 1, 8, 9)
-    assert found.found.error < 0.02
+    assert found.mirror_pairs.midline == (0, 1, 8, 9)
+    assert found.mirror_pairs.error < 0.02
 
 
 def test_pairs_of_lizards_are_found(lizards):
@@ -189,7 +189,7 @@ def test_turning_no_individual_around_gives_the_observed_ratio():
     k, total = 8, np.sum(found.asymmetric**2)
     between = k * np.sum(found.directional**2)
     np.testing.assert_allclose(found["side"].f, (k - 1) * between / (total - between), **EXACT)
-    chance = _turned_around(found.asymmetric.reshape(8, -1), found["side"].f, Permutations(200))
+    chance = _permute_sides(found.asymmetric.reshape(8, -1), found["side"].f, Permutations(200))
     exact = [
         np.sum(np.mean(np.array(signs)[:, None, None] * found.asymmetric, axis=0) ** 2) * k
         for signs in product([1, -1], repeat=8)
@@ -207,7 +207,7 @@ def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
         Y = 2 * rng.normal(size=(12, 4))[who] + rng.normal(size=(48, 4))
         found = permute_ratios(Y, terms, (2, 2, RESIDUAL), Permutations(99, seed))
         asymmetric = (Y[0::2] - Y[1::2]).reshape(12, 2, 4).mean(axis=1) / 2
-        turned = _turned_around(asymmetric, found.observed[1], Permutations(99, seed))
+        turned = _permute_sides(asymmetric, found.observed[1], Permutations(99, seed))
         p.append((p_value(found.observed[1], turned), found.p(2)))
     for own in np.array(p).T:
         assert kstest(own - 0.005, "uniform").pvalue > 0.05

@@ -199,7 +199,7 @@ class Analysis:
         return {
             "sizes": result.sizes,
             "scores": result.scores,
-            "line": result.predicted_scores(ends),
+            "line": result.predict_scores(ends),
             "ends": ends,
             "shapes": [self._draw(shape, mean) for shape in result.predict(ends)],
             "table": [row.__dict__ for row in result.anova.table],

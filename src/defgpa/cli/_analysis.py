@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import collect_columns, find_column, keep_listed, read_sample_source
+from defgpa.cli._input import collect_columns, drop_unlisted_shapes, find_column, read_sample_source
 from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def open_analysis(
     with files.open(console, results):
         x, shapes = read_sample_source(source)
         if drop_unlisted:
-            x = shapes = keep_listed(console, shapes, data, is_result=x is not shapes)
+            x = shapes = drop_unlisted_shapes(console, shapes, data, is_result=x is not shapes)
         columns = collect_columns(console, data, shapes)
         sample = build_sample(x, space=space, superimpose=not as_given)
         results["coordinates"] = sample.provenance.to_dict()

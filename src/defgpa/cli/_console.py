@@ -66,14 +66,14 @@ class Console:
             click.echo(escape_controls(text), err=True)
 
     @property
-    def is_watched(self) -> bool:
+    def shows_progress(self) -> bool:
         """Whether somebody at a terminal sees what is going on."""
         return not (self.quiet or self.as_json) and sys.stderr.isatty()
 
     @contextlib.contextmanager
     def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
         """Yield a function (done, total) that moves a bar; None where nobody watches."""
-        if not self.is_watched:
+        if not self.shows_progress:
             yield None
             return
         from rich.console import Console as RichConsole
@@ -95,7 +95,7 @@ class Console:
     @contextlib.contextmanager
     def working(self, title: str) -> Iterator[None]:
         """Show that something of unknown length is going on, where somebody watches."""
-        if not self.is_watched:
+        if not self.shows_progress:
             yield
             return
         from rich.console import Console as RichConsole

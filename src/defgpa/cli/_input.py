@@ -236,7 +236,7 @@ def add_covariates(
     With ``unlisted``, specimens that the table lacks are left out.
     """
     if unlisted:
-        shapes = keep_listed(console, shapes, table)
+        shapes = drop_unlisted_shapes(console, shapes, table)
     if table is None:
         return shapes
     columns = read_covariates(console, table, shapes)
@@ -248,7 +248,7 @@ def add_covariates(
     return shapes.with_metadata(variables=merged)
 
 
-def keep_listed(
+def drop_unlisted_shapes(
     console: Console, shapes: Shapes, table: str | None, is_result: bool = False
 ) -> Shapes:
     """Leave out the specimens that a table of covariates lacks, and say how many.

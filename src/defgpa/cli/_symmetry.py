@@ -90,12 +90,13 @@ def _parse_pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
 
 def _show_pairs(console: Console, result: Symmetry, shapes: Shapes) -> None:
     """Show the pairs that were found, as the option that would give them, and what was mirrored."""
-    if result.found is not None:
+    mirror = result.mirror_pairs
+    if mirror is not None:
         label = shapes.landmarks
         words = ",".join(f"{label[a]}-{label[b]}" for a, b in result.pairs)
         console.say_paragraph(
             f"Pairs, found from the mean shape (its mirror image is off by "
-            f"{result.found.error:.2%} of its radius; {result.found.agreement:.0%} of the shapes "
+            f"{mirror.error:.2%} of its radius; {mirror.agreement:.0%} of the shapes "
             "confirm them):"
         )
         console.say(f"  --pairs {words}")

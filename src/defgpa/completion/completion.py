@@ -20,7 +20,12 @@ from scipy.spatial.distance import cdist
 from defgpa.alignment import Alignment, project_reference_back
 from defgpa.arrays import Array, Mask, freeze, rms_radius
 from defgpa.completion.gaussian import fill_with_mean
-from defgpa.completion.holdouts import Holdout, make_holdouts, squared_errors, squared_size
+from defgpa.completion.holdouts import (
+    Holdout,
+    compute_squared_errors,
+    compute_squared_size,
+    make_holdouts,
+)
 from defgpa.completion.methods import (
     MIN_OTHERS,
     Method,
@@ -177,7 +182,7 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
 
 
 def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -> Completion:
-    flip = _flip_mirrored(shapes, alignment)
+    flip = _make_reflections(shapes, alignment)
     points = shapes.points * flip
     first, reference = _fill_first(points, alignment, flip)
     holdouts = _choose_feasible_holdouts(shapes, alignment, points, reference)
@@ -243,8 +248,8 @@ def _score(estimate: Method, points: Array, holdouts: Sequence[Holdout]) -> tupl
     for holdout in holdouts:
         truth = points[holdout.specimen]
         estimated = estimate(holdout.specimen, holdout.hide(points))
-        squared.append(squared_errors(estimated.points, truth, holdout.hidden))
-        expected.append(estimated.deviation[holdout.hidden] ** 2 / squared_size(truth))
+        squared.append(compute_squared_errors(estimated.points, truth, holdout.hidden))
+        expected.append(estimated.deviation[holdout.hidden] ** 2 / compute_squared_size(truth))
     mean_square = np.concatenate(squared).mean()
     calibration = np.sqrt(mean_square / np.concatenate(expected).mean())
     return float(np.sqrt(mean_square)), float(calibration)
@@ -304,8 +309,11 @@ def _report_far_estimates(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
     return (Finding(Problem.FAR_ESTIMATES, names, values={"count": count}),) if names else ()
 
 
-def _flip_mirrored(shapes: Shapes, alignment: Alignment | None) -> Array:
-    """(n, 1, d): −1 on the first axis of mirrored specimens, which have no place in a mean."""
+def _make_reflections(shapes: Shapes, alignment: Alignment | None) -> Array:
+    """Return factors (n, 1, d): −1 on the first axis of mirrored specimens, 1 elsewhere.
+
+    Mirror images have no place in a mean.
+    """
     flip = np.ones((len(shapes), 1, shapes.n_dims))
     if alignment is not None:
         flip[alignment.diagnostics.votes < 0, 0, 0] = -1.0

@@ -199,7 +199,7 @@ class ShapeGaussian:
         A = v * hyper.smooth * gaussian_kernel(mean[predictors], mean[predictors], width)
         A[np.diag_indices(len(predictors))] += v * hyper.noise
         # motions of 100 standard deviations are as good as free
-        B = np.concatenate([X, 100.0 * np.sqrt(v) * _infinitesimal_similarities(mean)])
+        B = np.concatenate([X, 100.0 * np.sqrt(v) * _build_similarity_moves(mean)])
         visible, factor = B[:, predictors], cho_factor(A, lower=True)
         q, p, d = visible.shape
         AB = np.asarray(cho_solve(factor, visible.transpose(1, 0, 2).reshape(p, q * d)))
@@ -395,8 +395,8 @@ def _reduce_rows(deviations: Array) -> tuple[Array, Array | None]:
     return (lengths[:, None] * axes.T).reshape(-1, m, d), flat @ (axes / lengths)
 
 
-def _infinitesimal_similarities(mean: Array) -> Array:
-    """(1 + d(d+1)/2, m, d): translations, growth and rotations of the mean, each of RMS 1."""
+def _build_similarity_moves(mean: Array) -> Array:
+    """Build translations, growth and rotations of the mean: (1 + d(d+1)/2, m, d), each of RMS 1."""
     m, d = mean.shape
     centred = mean - mean.mean(axis=0)
     moves = [np.broadcast_to(axis, (m, d)) for axis in np.eye(d)] + [centred]

@@ -149,7 +149,7 @@ def sum_holdout_errors(
     """Sum the squared relative errors over all landmarks of all holdouts."""
     gaussian = ShapeGaussian(specimens, values)
     errors = [
-        squared_errors(
+        compute_squared_errors(
             gaussian.without(holdout.specimen).complete(holdout.hide(points)).points,
             points[holdout.specimen],
             holdout.hidden,
@@ -159,12 +159,12 @@ def sum_holdout_errors(
     return float(np.concatenate(errors).sum())
 
 
-def squared_errors(estimate: Array, truth: Array, hidden: Mask) -> Array:
+def compute_squared_errors(estimate: Array, truth: Array, hidden: Mask) -> Array:
     """Compute the squared distances (h,) of hidden landmarks from the truth, over squared size."""
-    return np.asarray(((estimate - truth)[hidden] ** 2).sum(axis=1) / squared_size(truth))
+    return np.asarray(((estimate - truth)[hidden] ** 2).sum(axis=1) / compute_squared_size(truth))
 
 
-def squared_size(shape: Array) -> float:
+def compute_squared_size(shape: Array) -> float:
     """Compute the squared centroid size of the visible landmarks of a shape (m, d)."""
     visible = shape[~np.isnan(shape[:, 0])]
     return float(((visible - visible.mean(axis=0)) ** 2).sum())

@@ -23,7 +23,7 @@ from defgpa.completion.gaussian import (
     gaussian_kernel,
     refill_gaps,
 )
-from defgpa.completion.holdouts import Holdout, choose_hyperparameters, squared_errors
+from defgpa.completion.holdouts import Holdout, choose_hyperparameters, compute_squared_errors
 from defgpa.tangent_space import (
     measure_sizes,
     rotate_onto_mean,
@@ -108,7 +108,7 @@ def estimate_by_warp(alignment: Alignment, points: Array, holdouts: Sequence[Hol
 
     def error(field: Hyperparameters) -> float:
         errors = [
-            squared_errors(
+            compute_squared_errors(
                 _add_field(S, shape, projected, predictors, field),
                 points[holdout.specimen],
                 holdout.hidden,

@@ -114,7 +114,7 @@ def _apply_shear(along: Array, across: Array, phase: float, points: Array) -> Ar
 
 
 def _apply_bend(curvature: float, plane: Array, points: Array) -> Array:
-    """(u, v) ↦ ((1/κ − v) sin κu, 1/κ − (1/κ − v) cos κu), written so that κ may be 0."""
+    """Bend points: (u, v) ↦ ((1/κ − v) sin κu, 1/κ − (1/κ − v) cos κu), also for κ = 0."""
     u, v = plane @ points.T
     angle = curvature * u
     bent_u = u * np.sinc(angle / np.pi) - v * np.sin(angle)
@@ -123,7 +123,7 @@ def _apply_bend(curvature: float, plane: Array, points: Array) -> Array:
 
 
 def _invert_bend(curvature: float, plane: Array, points: Array) -> Array:
-    """u = atan2(κu', 1 − κv')/κ and v = (1 − ϱ)/κ, with ϱ/κ the distance from its centre."""
+    """Undo a bend: u = atan2(κu', 1 − κv')/κ, v = (1 − ϱ)/κ, ϱ/κ the distance from its centre."""
     if curvature == 0.0:
         return points.copy()
     u, v = plane @ points.T
@@ -134,7 +134,7 @@ def _invert_bend(curvature: float, plane: Array, points: Array) -> Array:
 
 
 def _apply_growth(rate: float, along: Array, past: float, softness: float, points: Array) -> Array:
-    """Coordinate v ↦ v + ½a (v + √(v² + s²)): slope 1 before the line, 1 + a after it."""
+    """Grow points past a line, v ↦ v + ½a (v + √(v² + s²)): slope 1 before it, 1 + a after."""
     v = points @ along - past
     return points + np.multiply.outer(0.5 * rate * (v + np.hypot(v, softness)), along)
 

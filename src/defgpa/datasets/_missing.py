@@ -20,7 +20,7 @@ class Missing(Protocol):
     """A pattern of unseen landmarks."""
 
     def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
-        """(n, m): which shape sees which landmark of ``truth`` (m, d)."""
+        """Draw which shape sees which landmark of ``truth`` (m, d), as a mask (n, m)."""
         ...
 
 

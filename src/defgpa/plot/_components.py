@@ -222,7 +222,7 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     24
     """
     axes = style.prepare_axes(ax, 2)
-    order = ranking.ranked
+    order = ranking.order
     numbers, odd = np.arange(1, len(order) + 1), ranking.flagged[order]
     places = np.column_stack([numbers, ranking.distances[order]])
     look = {"markersize": style.choose_marker_size(len(order)), "clip_on": False}

@@ -236,7 +236,7 @@ def allometry(
     row = allometry.anova["log(size)"]
     line = axes.plot(
         between,
-        allometry.predicted_scores(between),
+        allometry.predict_scores(between),
         color=style.BLACK,
         label="regression",
     )[0]

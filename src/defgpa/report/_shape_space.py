@@ -104,7 +104,9 @@ def _describe(alignment: Alignment, pca: ShapePCA) -> str:
     filled = "" if complete else ", missing landmarks estimated from the other specimens"
     sentence = f"Specimens are compared after superimposition (pose and size removed){filled}."
     sums = pca.sums_of_squares_
-    share = 0.0 if sums is None or not sums.smooth > 0 else sums.smooth / (sums.smooth + sums.rest)
+    share = (
+        0.0 if sums is None or not sums.smooth > 0 else sums.smooth / (sums.smooth + sums.residual)
+    )
     if share < 0.001:  # rigid motions follow nothing but rounding
         return sentence
     return f"{sentence} {format_percent(share)} of their variation is smooth: the warps follow it."

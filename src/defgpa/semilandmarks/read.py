@@ -162,7 +162,7 @@ def _parse_table(path: Path, shapes: Shapes, width: int, what: str) -> list[list
 
 def _split_fields(line: str) -> list[str]:
     delimiter = next((mark for mark in ",;\t" if mark in line), None)
-    return [part.strip().strip('"') for part in line.split(delimiter)]
+    return [field.strip().strip('"') for field in line.split(delimiter)]
 
 
 def _is_header(fields: Sequence[str]) -> bool:

@@ -65,7 +65,7 @@ def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Cu
     """Join curves and rows of slider tables that share neighbours, whichever way they run."""
     between: dict[int, tuple[int, int]] = {}
     for curve in curves:
-        members = numbers_of(curve, landmarks)
+        members = find_slider_numbers(curve, landmarks)
         for before, slider, after in zip(members, members[1:], members[2:], strict=False):
             if set(between.setdefault(slider, (before, after))) != {before, after}:
                 raise ShapeError(
@@ -77,8 +77,8 @@ def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Cu
     return _join_sliders(between)
 
 
-def numbers_of(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
-    """Landmarks given by number (from 0) or label as numbers."""
+def find_slider_numbers(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
+    """Convert landmarks given by number (from 0) or label to numbers."""
     return find_landmark_numbers(
         members, landmarks, " Slider tables of R count from 1: subtract 1."
     )

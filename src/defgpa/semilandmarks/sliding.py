@@ -39,7 +39,7 @@ from defgpa.semilandmarks.paths import (
     make_chord_path,
     make_spline_path,
 )
-from defgpa.semilandmarks.sliders import Curve, chains, curves_of, numbers_of
+from defgpa.semilandmarks.sliders import Curve, chains, curves_of, find_slider_numbers
 from defgpa.shapes import Shapes, as_shapes
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.threads import map_blocks, one_blas_thread
@@ -249,7 +249,7 @@ def _number_patches(surfaces: Any, shapes: Shapes) -> Index:
     """Return the numbers of all landmarks of all patches."""
     patches = list(surfaces)
     flat = patches if all(np.ndim(p) == 0 for p in patches) else [j for p in patches for j in p]
-    numbers = np.unique(np.array(numbers_of(flat, shapes.landmarks), dtype=np.intp))
+    numbers = np.unique(np.array(find_slider_numbers(flat, shapes.landmarks), dtype=np.intp))
     if len(numbers) and shapes.n_dims != 3:
         raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.n_dims}-D. Use curves.")
     return numbers
@@ -422,7 +422,7 @@ def _report_passing(
         for i, j, k in sorted(passed, key=lambda case: case[0])
     )
     if parts:
-        names = tuple(dict.fromkeys(part.shapes[0] for part in parts))
+        names = tuple(dict.fromkeys(finding.shapes[0] for finding in parts))
         yield Finding(Problem.PASSED_NEIGHBOUR, shapes=names, parts=parts)
 
 

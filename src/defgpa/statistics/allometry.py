@@ -58,14 +58,14 @@ class Allometry(Rows):
         return self.anova.provenance
 
     def predict(self, sizes: ArrayLike) -> Array:
-        """(k, m, d): the expected shapes of these sizes."""
+        """Predict the shapes (k, m, d) of these sizes."""
         chosen = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         _require_positive(chosen)
         steps = np.log(chosen) - np.log(self.sizes).mean()
         return self.anova.tangents.mean(axis=0) + steps[:, None, None] * self.vector
 
-    def predicted_scores(self, sizes: ArrayLike) -> Array:
-        """(k,): the regression scores of the expected shapes: the line through the scores."""
+    def predict_scores(self, sizes: ArrayLike) -> Array:
+        """Predict the regression scores (k,) of these sizes: the line through the scores."""
         centred = self.predict(sizes) - self.anova.tangents.mean(axis=0)
         return np.asarray(np.tensordot(centred, self.vector, axes=2) / np.linalg.norm(self.vector))
 

@@ -124,7 +124,7 @@ class ProcrustesAnova:
         return self.tangents - self.fitted
 
     def predict(self, data: Mapping[str, Any]) -> Array:
-        """(k, m, d): the shapes that the model expects for other data, one row each.
+        """Predict the shapes (k, m, d) that the model expects for other data, one row each.
 
         Examples
         --------

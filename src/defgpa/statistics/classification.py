@@ -22,9 +22,9 @@ from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, is_reached
+from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 _MAX_COMPONENTS = 40
 
@@ -144,9 +144,9 @@ class Classification(Rows):
         columns = [
             [f"{self.groups[i]} – {self.groups[j]}" for i, j in zip(first, second, strict=True)],
             [format_number(value) for value in self.mahalanobis[first, second]],
-            probabilities(self.mahalanobis_p[first, second].tolist()),
+            format_p_values(self.mahalanobis_p[first, second].tolist()),
             [format_number(value) for value in self.procrustes[first, second]],
-            probabilities(self.procrustes_p[first, second].tolist()),
+            format_p_values(self.procrustes_p[first, second].tolist()),
         ]
         return list(zip(*columns, strict=True))
 
@@ -200,16 +200,18 @@ def classify(
     counts = np.bincount(codes)
     if len(names) < 2 or counts.min() < 2:
         small = [name for name, count in zip(names, counts, strict=True) if count < 2]
-        what = f"group {small[0]!r} has one specimen" if small else "there is one group"
-        raise DefgpaError(f"Classification needs 2 groups of 2 specimens or more; {what}.")
+        reason = f"group {small[0]!r} has one specimen" if small else "there is one group"
+        raise DefgpaError(f"Classification needs 2 groups of 2 specimens or more; {reason}.")
     sample.warn_of_findings()
     tangents = sample.tangents
     scores, components = _compute_components(tangents)
-    most = min(scores.shape[1], len(codes) - len(names) - 1, _MAX_COMPONENTS)
-    if n_components is not None and not 1 <= n_components <= max(most, 1):
-        raise DefgpaError(f"'n_components' must be 1 to {most} here; got {n_components!r}.")
+    max_components = min(scores.shape[1], len(codes) - len(names) - 1, _MAX_COMPONENTS)
+    if n_components is not None and not 1 <= n_components <= max(max_components, 1):
+        raise DefgpaError(
+            f"'n_components' must be 1 to {max_components} here; got {n_components!r}."
+        )
     priors = np.full(len(names), 1 / len(names)) if equal_priors else counts / len(codes)
-    chosen = n_components or _choose_components(scores, codes, priors, most)
+    chosen = n_components or _choose_components(scores, codes, priors, max_components)
     posterior = leave_one_out(scores[:, :chosen], codes, priors)
     assigned = posterior.argmax(axis=1)
     confusion = np.zeros((len(names),) * 2, dtype=np.intp)
@@ -331,8 +333,8 @@ def _test_distances(
     g, n = int(codes.max()) + 1, len(codes)
     first, second = np.triu_indices(g, 1)
     counts = np.bincount(codes)
-    kept = scores[:, :n_components]
-    scatter = kept.T @ kept
+    leading = scores[:, :n_components]
+    scatter = leading.T @ leading
     membership = np.eye(g)[:, codes] / counts[:, None]
 
     def measure(orders: Index) -> Array:
@@ -350,7 +352,7 @@ def _test_distances(
 
     observed = measure(np.arange(n)[None])[0]
     chance = permutations.each(n, scores.shape[1], measure)
-    p = (1.0 + is_reached(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
+    p = (1.0 + reaches_observed(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
     k = len(first)
     parts = (observed[:k], observed[k:], p[:k], p[k:])
     squares = []

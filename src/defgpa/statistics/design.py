@@ -98,12 +98,12 @@ class Design:
         for j, term in enumerate(self.terms):
             others = [
                 block
-                for k, (block, other) in enumerate(zip(blocks, self.terms, strict=True))
-                if k != j and (ss_type == 3 or not _contains(other, term))
+                for k, block in enumerate(blocks)
+                if k != j and (ss_type == 3 or not _contains(self.terms[k], term))
             ]
-            parts = orthonormal_bases(self.intercept, [*others, blocks[j]])
-            reduced.append(np.hstack([np.empty((len(self.columns), 0)), *parts[:-1]]))
-            bases.append(parts[-1])
+            *before, last = orthonormal_bases(self.intercept, [*others, blocks[j]])
+            reduced.append(np.hstack([np.empty((len(self.columns), 0)), *before]))
+            bases.append(last)
         full = np.hstack([np.empty((len(self.columns), 0)), *self.bases])
         return ModelTerms(self.intercept, tuple(reduced), tuple(bases), full)
 
@@ -117,7 +117,7 @@ class Design:
     @property
     def factors(self) -> tuple[str, ...]:
         """The columns of the data that the model treats as groups."""
-        names = dict.fromkeys(part for term in self.terms for part in term.split(":"))
+        names = dict.fromkeys(name for term in self.terms for name in term.split(":"))
         bare = [re.sub(r"^C\((.*)\)$", r"\1", name).strip("`") for name in names]
         return tuple(
             name
@@ -128,7 +128,7 @@ class Design:
     @property
     def notes(self) -> tuple[str, ...]:
         """How columns of few whole numbers, which could be groups, were taken."""
-        words = {part.strip("`") for term in self.terms for part in term.split(":")}
+        words = {name.strip("`") for term in self.terms for name in term.split(":")}
         return tuple(
             f"{name!r} has {self.data[name].nunique()} different whole numbers and was taken as a "
             f"number, with one slope; C({name}) makes groups of it."
@@ -137,9 +137,9 @@ class Design:
         )
 
 
-def _contains(term: str, part: str) -> bool:
+def _contains(term: str, smaller: str) -> bool:
     """Return whether a term is an interaction of another one with something."""
-    return set(part.split(":")) < set(term.split(":"))
+    return set(smaller.split(":")) < set(term.split(":"))
 
 
 def _is_categorical(column: Any) -> bool:
@@ -165,9 +165,9 @@ def design(formula: str, data: Mapping[str, Any], n: int, whitening: Array | Non
     try:
         matrix = formulaic.model_matrix(right, frame, context=_CONTEXT, na_action="raise")
     except formulaic.errors.FormulaicError as error:
-        there = ", ".join(map(str, frame.columns))
+        names = ", ".join(map(str, frame.columns))
         raise DefgpaError(
-            f"The formula {formula!r} cannot be used. {_sentence(error)} The data have: {there}."
+            f"The formula {formula!r} cannot be used. {_sentence(error)} The data have: {names}."
         ) from None
     except ValueError as error:
         raise ShapeError(f"The data of {formula!r} have gaps: {_sentence(error)}") from None
@@ -198,11 +198,11 @@ def join_labels(groups: Any, columns: Mapping[str, Any]) -> Any:
     """Return one label per shape: groups as they are, or columns ``"species:site"`` joined."""
     if not isinstance(groups, str):
         return groups
-    factors = [part.strip() for part in groups.split(":")]
+    factors = [name.strip() for name in groups.split(":")]
     for factor in factors:
         if factor not in columns:
-            there = ", ".join(columns)
-            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {there}.")
+            names = ", ".join(columns)
+            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {names}.")
     rows = zip(*(columns[factor] for factor in factors), strict=True)
     return [None if None in row else ".".join(map(str, row)) for row in rows]
 

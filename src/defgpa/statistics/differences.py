@@ -17,9 +17,9 @@ from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, is_reached
+from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,12 @@ class LandmarkDifferences(Rows):
         return np.asarray(np.linalg.norm(self.difference, axis=1))
 
     def significant(self, level: float = 0.05) -> Mask:
-        """(m,): the landmarks that differ, at most this share of them falsely so."""
+        """Return which landmarks (m,) differ, at most this share of them falsely so."""
         return np.asarray(self.q <= level)
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the table as text, without a header."""
-        chances = (probabilities(own.tolist()) for own in (self.p, self.q))
+        chances = (format_p_values(column.tolist()) for column in (self.p, self.q))
         return list(zip(self.landmarks, map(format_number, self.distances), *chances, strict=True))
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ def landmark_differences(
 
     def count(orders: Index) -> Array:
         distances = np.linalg.norm((contrast[orders] @ centred).reshape(-1, *size), axis=2)
-        return np.asarray(is_reached(observed, distances).sum(axis=0)[None])
+        return np.asarray(reaches_observed(observed, distances).sum(axis=0)[None])
 
     counts = permutations.each(shapes.n_shapes, size[0] * size[1], count).sum(axis=0)
     p = (1.0 + counts) / (1.0 + n_permutations)
@@ -163,7 +163,7 @@ def _choose_groups(
 
 
 def discovery_rate(p: Array) -> Array:
-    """q of every P: the least over larger P of P · m / rank.
+    """Compute q of every P: the least over larger P of P · m / rank.
 
     Examples
     --------

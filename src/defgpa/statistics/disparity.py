@@ -20,9 +20,9 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
-from defgpa.statistics.permutation import Permutations, is_reached
+from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 _N_BOOTSTRAPS = 999
 
@@ -74,7 +74,7 @@ class Disparity(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """Return the pairs of groups as text, without a header."""
         rows = self._rows()
-        chances = probabilities([p for *_, p in rows])
+        chances = format_p_values([p for *_, p in rows])
         return [
             (f"{a} – {b}", format_number(difference), p)
             for (a, b, difference, _), p in zip(rows, chances, strict=True)
@@ -157,7 +157,7 @@ def disparity(
     def count_larger(orders: Index) -> Array:
         permuted = squares[orders] @ membership.T
         differences = np.abs(permuted[:, first] - permuted[:, second])
-        return np.asarray(is_reached(observed, differences).sum(axis=0)[None])
+        return np.asarray(reaches_observed(observed, differences).sum(axis=0)[None])
 
     counts = permutations.each(n, len(names), count_larger).sum(axis=0)
     differences, p = np.zeros((len(names),) * 2), np.full((len(names),) * 2, np.nan)

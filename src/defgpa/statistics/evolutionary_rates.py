@@ -22,11 +22,11 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, effect_size, group_means, p_value
+from defgpa.statistics.permutation import Permutations, build_averaging, effect_size, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class EvolutionaryRates(Rows):
         lines.append(align_columns([("", "species", "rate"), *rates]))
         if len(self.names) > 2:
             pairs = self._rows()
-            chances = probabilities([row[-1] for row in pairs])
+            chances = format_p_values([row[-1] for row in pairs])
             cells = [
                 (f"{row[0]} – {row[1]}", format_number(row[4]), p)
                 for row, p in zip(pairs, chances, strict=True)
@@ -147,7 +147,7 @@ def evolutionary_rates(
     if len(names) < 2:
         raise ShapeError(f"Rates are compared between at least 2 groups; there is {names[0]!r}.")
     squares = measure_evolution(sample.tangents.reshape(phylogeny.n_tips, -1), phylogeny)
-    means = group_means(codes)
+    means = build_averaging(codes)
     rates = np.asarray(means @ squares)
 
     def compute_ratios(orders: Index) -> Array:

@@ -138,10 +138,10 @@ def _check_names(tokens: list[_Token], columns: Collection[str], formula: str) -
         if token.kind == "name" and not is_column:
             unknown.append(token.text)
     if unknown:
-        there = ", ".join(map(str, columns)) or "none"
+        known_columns = ", ".join(map(str, columns)) or "none"
         names = format_names(sorted(set(unknown)))
         raise DefgpaError(
-            f"There is no column {names} for the formula {formula!r}. There are: {there}."
+            f"There is no column {names} for the formula {formula!r}. There are: {known_columns}."
         )
 
 

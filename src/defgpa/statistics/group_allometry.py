@@ -23,9 +23,9 @@ from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compare_with_chance, is_reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ class GroupAllometry(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """Return the pairs of groups as text, without a header."""
         rows = self._rows()
-        length_p = probabilities([row[3] for row in rows])
-        angle_p = probabilities([row[5] for row in rows])
+        length_p = format_p_values([row[3] for row in rows])
+        angle_p = format_p_values([row[5] for row in rows])
         return [
             (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q)
             for (a, b, length, _, angle, _), p, q in zip(rows, length_p, angle_p, strict=True)
@@ -247,7 +247,7 @@ def _compare_slopes(
         return np.hstack([differences, np.arccos(np.clip(cosines, -1.0, 1.0))])
 
     observed, values = compare_with_chance(Y, Q, extract, measure, permutations, chance)
-    p = (1.0 + is_reached(observed, values).sum(axis=0)) / (1.0 + permutations.count)
+    p = (1.0 + reaches_observed(observed, values).sum(axis=0)) / (1.0 + permutations.count)
     k = len(first)
     squares = []
     for pairs, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):

@@ -73,8 +73,8 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     --------
     >>> import numpy as np
     >>> moth = np.array([[0, 2], [0, -1], [-2, 1], [2.1, 1], [-1, -2], [1, -2.0]])
-    >>> found = find_pairs(moth)
-    >>> found.pairs, found.midline
+    >>> mirror = find_pairs(moth)
+    >>> mirror.pairs, mirror.midline
     (((2, 3), (4, 5)), (0, 1))
     """
     points = _read_shapes(shapes)
@@ -83,14 +83,14 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     radius = rms(centred)
     if not (np.isfinite(radius) and radius > 0):
         raise ShapeError("A mirror plane needs a shape without missing landmarks, with some size.")
-    settled = [_settled(centred / radius, normal) for normal in _best_starts(centred / radius)]
-    found = sorted((one for one in settled if one is not None), key=lambda one: one[0])
-    if not found or found[0][0] > 0.12:  # beyond, it is not symmetric
-        much = f" (the best plane leaves {found[0][0]:.0%} of its radius)" if found else ""
-        raise DefgpaError(f"No plane mirrors this shape onto itself{much}. Give the pairs.")
-    error, normal, order = found[0]
-    others = (one for one, _, another in found if not np.array_equal(another, order))
-    next_error = min(others, default=float("inf"))
+    fits = [_refine_plane(centred / radius, normal) for normal in _find_starts(centred / radius)]
+    planes = sorted((fit for fit in fits if fit is not None), key=lambda plane: plane[0])
+    if not planes or planes[0][0] > 0.12:  # beyond, it is not symmetric
+        detail = f" (the best plane leaves {planes[0][0]:.0%} of its radius)" if planes else ""
+        raise DefgpaError(f"No plane mirrors this shape onto itself{detail}. Give the pairs.")
+    error, normal, order = planes[0]
+    other_errors = (e for e, _, matching in planes if not np.array_equal(matching, order))
+    next_error = min(other_errors, default=float("inf"))
     # the best other pairing must be clearly worse; errors below 1e-6 count as none at all
     if next_error < 1.5 * max(error, 1e-6):
         raise DefgpaError(
@@ -98,15 +98,15 @@ def find_pairs(shapes: Array) -> MirrorPairs:
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
     # whether no other matching brings a shape closer to its image in the plane of these pairs
-    own = [np.array_equal(_matched(x, _best_normal(x, order)), order) for x in each]
-    if np.mean(own) < 0.5:
+    agreeing = [np.array_equal(_match_images(x, _fit_normal(x, order)), order) for x in each]
+    if np.mean(agreeing) < 0.5:
         raise DefgpaError(
-            f"The mean shape has a mirror plane, but only {sum(own)} of {len(own)} shapes pair "
-            "their landmarks as it does. Give the pairs."
+            f"The mean shape has a mirror plane, but only {sum(agreeing)} of "
+            f"{len(agreeing)} shapes pair their landmarks as it does. Give the pairs."
         )
     pairs = tuple((j, int(k)) for j, k in enumerate(order) if j < k)
     midline = tuple(j for j, k in enumerate(order) if j == k)
-    return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(own)))
+    return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(agreeing)))
 
 
 def _read_shapes(shapes: Array) -> Array:
@@ -124,43 +124,43 @@ def _read_shapes(shapes: Array) -> Array:
     return Shapes.specimens(points).require_computable().points
 
 
-def pairs_from(
+def parse_pairs(
     pairs: Sequence[Sequence[int | str]], landmarks: Sequence[str]
 ) -> tuple[tuple[int, int], ...]:
-    """Pairs of landmark numbers (from 0) or labels as numbers, each landmark at most once."""
+    """Convert pairs of landmark numbers (from 0) or labels to numbers; each landmark once only."""
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
             raise ShapeError(f"A pair is two landmarks; got {pair!r}.")
-    named = find_landmark_numbers((one for pair in pairs for one in pair), landmarks)
-    if len(set(named)) != len(named):
-        twice = next(one for one in named if named.count(one) > 1)
-        raise ShapeError(f"Landmark {landmarks[twice]!r} is in more than one pair.")
-    return tuple(zip(named[::2], named[1::2], strict=True))
+    numbers = find_landmark_numbers((member for pair in pairs for member in pair), landmarks)
+    if len(set(numbers)) != len(numbers):
+        repeated = next(number for number in numbers if numbers.count(number) > 1)
+        raise ShapeError(f"Landmark {landmarks[repeated]!r} is in more than one pair.")
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def renumbering(pairs: Sequence[tuple[int, int]], m: int) -> Index:
-    """(m,): where each landmark of the mirrored shape comes from."""
+def exchange_pairs(pairs: Sequence[tuple[int, int]], m: int) -> Index:
+    """Return the order (m,) of landmarks in which the two of every pair change places."""
     order = np.arange(m)
     for a, b in pairs:
         order[a], order[b] = b, a
     return order
 
 
-def _best_starts(points: Array) -> list[Array]:
+def _find_starts(points: Array) -> list[Array]:
     """Find the directions whose reflection brings most points near to others."""
     tree = cKDTree(points)
     principal = np.linalg.svd(points, full_matrices=False)[2]
-    normals = np.vstack([principal, _directions(points.shape[1])])
-    costs = [np.minimum(tree.query(_reflected(points, v))[0] ** 2, 0.25).mean() for v in normals]
+    normals = np.vstack([principal, _spread_directions(points.shape[1])])
+    costs = [np.minimum(tree.query(_reflect(points, v))[0] ** 2, 0.25).mean() for v in normals]
     chosen: list[Array] = []
     for k in np.argsort(costs, kind="stable"):
-        if all(abs(normals[k] @ other) < 0.985 for other in chosen):  # 10 degrees apart
+        if all(abs(normals[k] @ normal) < 0.985 for normal in chosen):  # 10 degrees apart
             chosen.append(normals[k])
     return chosen[:12]  # the best ones, to be refined with a matching
 
 
-def _directions(dim: int) -> Array:
-    """Directions spread evenly over half a circle or half a sphere."""
+def _spread_directions(dim: int) -> Array:
+    """Spread directions evenly over half a circle or half a sphere."""
     if dim == 2:
         angle = np.pi * (np.arange(90) + 0.5) / 90
         return np.column_stack([np.cos(angle), np.sin(angle)])
@@ -170,38 +170,38 @@ def _directions(dim: int) -> Array:
     return np.column_stack([ring * np.cos(turn), ring * np.sin(turn), height])
 
 
-def _reflected(points: Array, normal: Array) -> Array:
-    """x − 2 (x·n) n."""
+def _reflect(points: Array, normal: Array) -> Array:
+    """Reflect points in the plane of a unit normal: x − 2 (x·n) n."""
     return points - 2.0 * np.outer(points @ normal, normal)
 
 
-def _settled(points: Array, normal: Array) -> tuple[float, Array, Index] | None:
-    """Plane and matching in turn until neither changes, their RMS error first.
+def _refine_plane(points: Array, normal: Array) -> tuple[float, Array, Index] | None:
+    """Improve a mirror plane and the matching of landmarks in turn until neither changes.
 
-    None if the matching pairs nothing.
+    Returns the RMS error, the normal (d,) and the matching (m,); None if it pairs nothing.
     """
     order: Index = np.empty(0, dtype=np.intp)
     for _ in range(20):
-        matched = _matched(points, normal)
-        if np.array_equal(matched, order):
+        new_order = _match_images(points, normal)
+        if np.array_equal(new_order, order):
             break
-        order = matched
-        normal = _best_normal(points, order)
+        order = new_order
+        normal = _fit_normal(points, order)
     if not np.array_equal(order[order], np.arange(len(order))):
         return None
     if np.array_equal(order, np.arange(len(order))):
         return None  # flat points lie in their own mirror plane: that pairs nothing
-    distance = points - _reflected(points, normal)[order]
-    return rms(distance), normal, order
+    difference = points - _reflect(points, normal)[order]
+    return rms(difference), normal, order
 
 
-def _matched(points: Array, normal: Array) -> Index:
-    """(m,): the one-to-one matching of the points with their images in a plane."""
-    mirrored = _reflected(points, normal)
+def _match_images(points: Array, normal: Array) -> Index:
+    """Match the points one to one with their images in a plane; return the matching (m,)."""
+    mirrored = _reflect(points, normal)
     return np.asarray(linear_sum_assignment(cdist(points, mirrored, "sqeuclidean"))[1])
 
 
-def _best_normal(points: Array, order: Index) -> Array:
+def _fit_normal(points: Array, order: Index) -> Array:
     """Find the plane for which the points come closest to the renumbered mirror image.
 
     Σ ‖x_j − x_o(j) + 2 (x_o(j)·n) n‖² is least for the lowest eigenvector of Σ x_o(j) x_jᵀ + ….

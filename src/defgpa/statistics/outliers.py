@@ -95,12 +95,12 @@ class Outliers:
         return import_pandas().DataFrame(self.table())
 
     @property
-    def ranked(self) -> Index:
+    def order(self) -> Index:
         """(n,): specimens, the oddest first."""
         return np.argsort(-self.distances, kind="stable")
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a specimen, the oddest first, with its worst landmark.
+        """Return one row a specimen, the oddest first, with its worst landmark.
 
         ``name``, ``group``, ``distance``, ``fence``, ``outlier``, ``worst_landmark``,
         ``worst_distance``.
@@ -117,13 +117,13 @@ class Outliers:
                 "worst_landmark": self.landmarks[worst[i]],
                 "worst_distance": float(self.landmark_distances[i, worst[i]]),
             }
-            for i in self.ranked
+            for i in self.order
         ]
 
-    def landmark_table(self, most: int = 20) -> list[dict[str, Any]]:
+    def landmark_table(self, max_rows: int = 20) -> list[dict[str, Any]]:
         """Return the oddest landmarks: ``name``, ``landmark``, ``distance``, ``score``."""
         scores = np.nan_to_num(self.landmark_scores)
-        order = np.argsort(-scores, axis=None, kind="stable")[:most]
+        order = np.argsort(-scores, axis=None, kind="stable")[:max_rows]
         pairs = zip(*np.unravel_index(order, scores.shape), strict=True)
         return [
             {
@@ -191,8 +191,8 @@ def outliers(
     visible = np.ones(shapes.visible.shape, dtype=bool)
     if sample.completion is not None:
         visible = ~sample.completion.estimated
-    lengths = _from_predictions(shapes.points, visible)
-    scores = lengths / _usual(lengths)
+    lengths = _measure_from_predictions(shapes.points, visible)
+    scores = lengths / _compute_medians(lengths)
     return Outliers(
         shapes.names,
         shapes.landmarks,
@@ -236,41 +236,43 @@ def _power_fence(values: Array, ranges: float) -> float:
 _LIMITS: dict[str, Callable[[Array, float], float]] = {"quartiles": _fence, "power": _power_fence}
 
 
-def _from_predictions(whole: Array, visible: Mask) -> Array:
-    """(n, m): distance of every landmark from its leave-one-out prediction, at unit size."""
-    if len(whole) < _FEWEST:
+def _measure_from_predictions(completed: Array, visible: Mask) -> Array:
+    """Measure the distance (n, m) of landmarks from their left-out prediction, at unit size."""
+    if len(completed) < _FEWEST:
         raise ShapeError(
-            f"Landmarks are predicted from at least {_FEWEST} specimens; there are {len(whole)}."
+            f"Landmarks are predicted from at least {_FEWEST} specimens; there are "
+            f"{len(completed)}."
         )
-    specimens = rotate_onto_mean(scale_to_unit_size(whole))
+    specimens = rotate_onto_mean(scale_to_unit_size(completed))
     if specimens.std(axis=0).max() < 1e-12:  # rounding
         raise ShapeError("The shapes do not differ, so none of their landmarks can be odd.")
     step = -(-specimens.shape[1] // 400)  # landmarks that predict each other
     lengths = np.empty(specimens.shape[:2])
     for start in range(step):  # very many landmarks: each from those of its own share
-        part = slice(start, None, step)
-        lengths[:, part] = _of_some(specimens[:, part], visible[:, part])
+        share = slice(start, None, step)
+        lengths[:, share] = _measure_block(specimens[:, share], visible[:, share])
     return lengths
 
 
-def _of_some(specimens: Array, visible: Mask) -> Array:
-    """(n, m): distances from predictions of landmarks few enough to predict each other.
+def _measure_block(specimens: Array, visible: Mask) -> Array:
+    """Measure distances (n, m) of landmarks, few enough to predict each other, from predictions.
 
-    One that is out of place spoils the predictions of its neighbours. So specimens with an odd
-    landmark are looked at again, the oddest landmark taken away until the rest agree.
+    A landmark out of place spoils the predictions of its neighbours. So specimens with an odd
+    landmark are predicted again, the oddest landmark left out until the remaining ones agree.
     """
     lengths = _predict_each(specimens, visible)
-    scores = lengths / _usual(lengths)
+    scores = lengths / _compute_medians(lengths)
     worst, fence = np.nan_to_num(scores).max(axis=1), _fence(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
     sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _predict_each(specimens[sound], visible[sound])
-    usual, others = _usual(lengths[sound]), ShapeGaussian(specimens[sound], Hyperparameters())
+    medians = _compute_medians(lengths[sound])
+    gaussian = ShapeGaussian(specimens[sound], Hyperparameters())
     for i in np.flatnonzero(~sound):
-        own = np.where(visible[i][:, None], specimens[i], np.nan)
-        lengths[i] = _trim_and_predict(others, own, usual * fence)
+        shape = np.where(visible[i][:, None], specimens[i], np.nan)
+        lengths[i] = _trim_and_predict(gaussian, shape, medians * fence)
     return lengths
 
 
@@ -279,25 +281,25 @@ def _predict_each(specimens: Array, visible: Mask) -> Array:
     return np.where(visible, lengths, np.nan)
 
 
-def _trim_and_predict(others: ShapeGaussian, own: Array, limits: Array) -> Array:
-    """(m,): distances from predictions by the landmarks of a shape (m, d) that agree."""
-    agreeing = own.copy()
-    residuals = np.linalg.norm(others.predict_left_out(agreeing), axis=1)
-    for _ in range(min(10, int((~np.isnan(own[:, 0])).sum()) // 2)):
+def _trim_and_predict(gaussian: ShapeGaussian, shape: Array, limits: Array) -> Array:
+    """Measure distances (m,) from predictions by those landmarks of a shape (m, d) that agree."""
+    agreeing = shape.copy()
+    residuals = np.linalg.norm(gaussian.predict_left_out(agreeing), axis=1)
+    for _ in range(min(10, int((~np.isnan(shape[:, 0])).sum()) // 2)):
         odd = np.where(residuals > limits, residuals, 0.0)
         if not odd.any():
             break
         worst = int(odd.argmax())
         agreeing[worst] = np.nan
-        residuals = np.linalg.norm(others.predict_left_out(agreeing), axis=1)
-    taken = np.isnan(agreeing[:, 0]) & ~np.isnan(own[:, 0])
+        residuals = np.linalg.norm(gaussian.predict_left_out(agreeing), axis=1)
+    taken = np.isnan(agreeing[:, 0]) & ~np.isnan(shape[:, 0])
     if taken.any():
-        found = others.complete(agreeing).points
-        size = np.linalg.norm(found - found.mean(axis=0))
-        residuals[taken] = np.linalg.norm((own - found)[taken], axis=1) / size
+        predicted = gaussian.complete(agreeing).points
+        size = np.linalg.norm(predicted - predicted.mean(axis=0))
+        residuals[taken] = np.linalg.norm((shape - predicted)[taken], axis=1) / size
     return residuals
 
 
-def _usual(lengths: Array) -> Array:
-    """(m,): the median of each landmark, and no less than a tenth of that of all."""
+def _compute_medians(lengths: Array) -> Array:
+    """Compute the median (m,) of each landmark, no less than a tenth of that of all."""
     return np.maximum(np.nanmedian(lengths, axis=0), 0.1 * np.nanmedian(lengths))

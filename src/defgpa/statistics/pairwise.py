@@ -21,7 +21,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import Design, design, encode_groups
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Provenance
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class PairwiseDistances(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """Return the table as text, without a header."""
         pairs = self._rows()
-        chances = probabilities([p for *_, p in pairs])
+        chances = format_p_values([p for *_, p in pairs])
         return [
             (f"{a} – {b}", format_number(distance), format_number(z), p)
             for (a, b, distance, z, _), p in zip(pairs, chances, strict=True)
@@ -62,10 +62,10 @@ class PairwiseDistances(Rows):
     __repr__ = __str__
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        squares = (self.distances, self.z, self.p)
-        figures = (squareform(own, checks=False).tolist() for own in squares)
+        matrices = (self.distances, self.z, self.p)
+        columns = (squareform(matrix, checks=False).tolist() for matrix in matrices)
         pairs = combinations(self.names, 2)
-        return [(*pair, *own) for pair, *own in zip(pairs, *figures, strict=True)]
+        return [(*pair, *values) for pair, *values in zip(pairs, *columns, strict=True)]
 
 
 def pairwise_distances(
@@ -76,77 +76,79 @@ def pairwise_distances(
     permutations: Permutations,
     provenance: Provenance,
 ) -> PairwiseDistances:
-    """Distances of the group means of a fitted model, with residuals of ``null`` permuted."""
+    """Measure distances of group means of a fitted model, with residuals of ``null`` permuted."""
     n = len(Y)
-    labels, factors = _labels(groups, model)
+    labels, factors = _label_shapes(groups, model)
     names, codes = encode_groups(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
-    means = _group_rows(model, codes) @ np.linalg.pinv(model.columns)
+    means = _average_rows(model, codes) @ np.linalg.pinv(model.columns)
     Y = compress_columns(Y - Y.mean(axis=0))
     reduced = _reduced_basis(model, factors, null)
     expected = reduced @ (reduced.T @ Y)
-    left, known = Y - expected, means @ expected
+    residuals, expected_means = Y - expected, means @ expected
     first, second = np.triu_indices(len(names), 1)
 
-    def distances(orders: Index) -> Array:
-        shapes = means[:, orders].transpose(1, 0, 2) @ left + known
+    def measure(orders: Index) -> Array:
+        shapes = means[:, orders].transpose(1, 0, 2) @ residuals + expected_means
         return np.asarray(np.linalg.norm(shapes[:, first] - shapes[:, second], axis=2))
 
-    observed = distances(np.arange(n)[None])[0]
-    chance = permutations.each(n, len(names), distances)
-    found = [
-        (d, effect_size(d, own), p_value(d, own)) for d, own in zip(observed, chance.T, strict=True)
+    observed = measure(np.arange(n)[None])[0]
+    chance = permutations.each(n, len(names), measure)
+    tests = [
+        (distance, effect_size(distance, permuted), p_value(distance, permuted))
+        for distance, permuted in zip(observed, chance.T, strict=True)
     ]
-    apart, z, p = map(squareform, np.array(found).T)
-    for one in (z, p):
-        np.fill_diagonal(one, np.nan)
-    return PairwiseDistances(names, apart, z, p, provenance)
+    distances, z, p = map(squareform, np.array(tests).T)
+    for matrix in (z, p):
+        np.fill_diagonal(matrix, np.nan)
+    return PairwiseDistances(names, distances, z, p, provenance)
 
 
-def _labels(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:
-    """One label per shape, and the factors they are made of."""
+def _label_shapes(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:
+    """Return one label per shape, and the factors they are made of."""
     if not isinstance(groups, str):
         return groups, ()
-    factors = tuple(part.strip() for part in groups.split(":"))
+    factors = tuple(name.strip() for name in groups.split(":"))
     for factor in factors:
         if factor not in model.data.columns:
-            there = ", ".join(map(str, model.data.columns))
-            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {there}.")
-        if not any(_names(part, factor) for term in model.terms for part in term.split(":")):
+            columns = ", ".join(map(str, model.data.columns))
+            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {columns}.")
+        if not any(_contains(term, factor) for term in model.terms):
             terms = ", ".join(model.terms)
             raise DefgpaError(
                 f"The model knows nothing of {factor!r}, so its groups have one mean. Put it into "
                 f"the formula; it has: {terms}."
             )
-    columns = [model.data[factor].astype(str) for factor in factors]
-    return [".".join(row) for row in zip(*columns, strict=True)], factors
+    values = [model.data[factor].astype(str) for factor in factors]
+    return [".".join(row) for row in zip(*values, strict=True)], factors
 
 
-def _group_rows(model: Design, codes: Index) -> Array:
-    """(g, k): L, the mean row of each group with covariates at their means over all shapes."""
-    held = model.data.copy()
-    for name in held.columns:
-        if held[name].dtype.kind in "iuf":
-            held[name] = float(held[name].mean())
-    rows = model.rows(held)
+def _average_rows(model: Design, codes: Index) -> Array:
+    """Average the rows of each group, with covariates at their means over all shapes: L (g, k)."""
+    data = model.data.copy()
+    for name in data.columns:
+        if data[name].dtype.kind in "iuf":
+            data[name] = float(data[name].mean())
+    rows = model.rows(data)
     return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
 
 
 def _reduced_basis(model: Design, factors: Sequence[str], null: str | None) -> Array:
+    """Return orthonormal columns (n, q) of the null model, or of the model without the factors."""
     if null is not None:
         formula = null if "~" in null else f"shape ~ {null}"
         return design(formula, model.data, len(model.columns)).basis
     if not factors:
         return model.intercept
     spans = {str(term): span for term, span in model.spec.term_slices.items()}
-    kept = [
+    blocks = [
         model.columns[:, spans[term]]
         for term in model.terms
-        if not any(_names(part, factor) for part in term.split(":") for factor in factors)
+        if not any(_contains(term, factor) for factor in factors)
     ]
-    return np.asarray(orth(np.hstack([model.intercept, *kept]), rcond=1e-9))
+    return np.asarray(orth(np.hstack([model.intercept, *blocks]), rcond=1e-9))
 
 
-def _names(part: str, factor: str) -> bool:
-    return part == factor or part == f"C({factor})"
+def _contains(term: str, factor: str) -> bool:
+    return any(name in (factor, f"C({factor})") for name in term.split(":"))

@@ -56,7 +56,7 @@ class Ratios:
         return p_value(self.observed[term], self.permuted[:, term])
 
     def z(self, term: int) -> float:
-        """How far the observed F stands out of the permuted ones, see `effect_size`."""
+        """Compute how far the observed F stands out of the permuted ones, see `effect_size`."""
         return effect_size(self.observed[term], self.permuted[:, term])
 
 
@@ -185,11 +185,11 @@ class TwoWay:
 
     @cached_property
     def _cells(self) -> Any:
-        return group_means(2 * self.codes + self.sides)
+        return build_averaging(2 * self.codes + self.sides)
 
     @cached_property
     def _individuals(self) -> Any:
-        return group_means(self.codes)
+        return build_averaging(self.codes)
 
     @cached_property
     def _side(self) -> Array:
@@ -227,15 +227,15 @@ class TwoWay:
         return sums, np.asarray(sums.sum(axis=1))
 
 
-def group_means(codes: Index) -> Any:
-    """(g, n) sparse: the mean over every group."""
+def build_averaging(codes: Index) -> Any:
+    """Build the sparse matrix (g, n) that averages rows over every group."""
     counts = np.bincount(codes)
     n = len(codes)
     return csr_array((1.0 / counts[codes], (codes, np.arange(n))), shape=(len(counts), n))
 
 
 def _sum_squares(means: Array, b: int) -> Array:
-    """(g, b): squared lengths of g means for b orders side by side."""
+    """Compute squared lengths (g, b) of g means for b orders side by side."""
     return np.asarray((means.reshape(len(means), b, -1) ** 2).sum(axis=2))
 
 
@@ -245,7 +245,7 @@ Terms = ModelTerms | TwoWay
 def permute_ratios(
     Y: Array, terms: Terms, against: Sequence[int], permutations: Permutations
 ) -> Ratios:
-    """F = MS_j / MS_against of every term j, as observed and with permuted residuals.
+    """Compute F = MS_j / MS_against of every term j, as observed and with permuted residuals.
 
     Parameters
     ----------
@@ -259,18 +259,21 @@ def permute_ratios(
         How many, from which seed.
     """
     Y = compress_columns(terms.center(Y))
-    left = [terms.compute_residuals(j, Y) for j in range(len(terms.df))]
+    residuals = [terms.compute_residuals(j, Y) for j in range(len(terms.df))]
 
-    def ratios(orders: Index) -> Array:
-        each = [_ratio(terms, j, against[j], *terms.sums(E, orders), E) for j, E in enumerate(left)]
-        return np.stack(each, axis=1) if each else np.empty((len(orders), 0))
+    def compute_ratios(orders: Index) -> Array:
+        columns = [
+            _compute_ratio(terms, j, against[j], *terms.sums(E, orders), E)
+            for j, E in enumerate(residuals)
+        ]
+        return np.stack(columns, axis=1) if columns else np.empty((len(orders), 0))
 
-    straight = np.arange(terms.n)[None]
-    chance = permutations.each(terms.n, terms.width, ratios)
-    sums, explained = terms.sums(Y, straight)
+    identity = np.arange(terms.n)[None]
+    chance = permutations.each(terms.n, terms.width, compute_ratios)
+    sums, explained = terms.sums(Y, identity)
     total = float(np.sum(Y**2))
     residual = max(total - float(explained[0]), 0.0)
-    return Ratios(sums[0], residual, total, ratios(straight)[0], chance)
+    return Ratios(sums[0], residual, total, compute_ratios(identity)[0], chance)
 
 
 def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
@@ -289,8 +292,13 @@ def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
     )
 
 
-def _ratio(terms: Terms, j: int, against: int, sums: Array, explained: Array, E: Array) -> Array:
-    """(b,): MS_j / MS_against, NaN where either has no degrees of freedom or nothing to share."""
+def _compute_ratio(
+    terms: Terms, j: int, against: int, sums: Array, explained: Array, E: Array
+) -> Array:
+    """Compute MS_j / MS_against (b,), NaN without degrees of freedom or a denominator.
+
+    ``sums`` (b, t) and ``explained`` (b,) are sums of squares of the permuted residuals E (n, p).
+    """
     total = float(np.sum(E**2))
     if against == RESIDUAL:
         df, spent = terms.residual_df, total - explained
@@ -361,7 +369,7 @@ def compare_with_chance(
 
 
 def compress_columns(Y: Array) -> Array:
-    """(n, at most n): other columns with the same products of rows, hence the same projections."""
+    """Return at most n columns with the same products of rows, hence the same projections."""
     if Y.shape[1] <= len(Y):
         return Y
     return np.asarray(np.linalg.qr(Y.T, mode="r"), dtype=np.float64).T
@@ -386,7 +394,7 @@ class Permutations:
     def each(
         self, n: int, width: int, work: Callable[[Index], Array], held: int = 1 << 20
     ) -> Array:
-        """``work`` on blocks (b, n) of random orders, its results (b, …) one after the other.
+        """Call ``work`` on blocks (b, n) of random orders, and join its results (b, …).
 
         A block has as many orders as keep ``held`` numbers, ``width`` for each row of each.
         """
@@ -397,7 +405,7 @@ class Permutations:
         return self._run_blocks(n * max(width, 1), draw, work, held)
 
     def each_rotation(self, size: int, rank: int, work: Callable[[Array], Array]) -> Array:
-        """``work`` on blocks (b, size, rank) of the first columns of random orthogonal matrices."""
+        """Call ``work`` on blocks (b, size, rank) of columns of random orthogonal matrices."""
 
         def draw(rng: np.random.Generator, count: int) -> Array:
             return np.linalg.qr(rng.normal(size=(count, size, rank)))[0]
@@ -428,13 +436,13 @@ class Permutations:
         return np.concatenate(map_blocks(run, list(zip(counts, seeds, strict=True))))
 
     def signs(self, k: int) -> Array:
-        """(count, k): as many random rows of ±1, independent of the orders."""
+        """Draw random rows (count, k) of ±1, independent of the orders."""
         rng = np.random.default_rng([self.seed, k])
         return rng.choice([-1.0, 1.0], size=(self.count, k))
 
 
 def p_value(observed: float, permuted: Array) -> float:
-    """(1 + how many permuted values reach the observed one) / (1 + how many there are).
+    """Compute P: (1 + how many permuted values reach the observed one) / (1 + how many there are).
 
     Examples
     --------
@@ -444,11 +452,11 @@ def p_value(observed: float, permuted: Array) -> float:
     """
     if np.isnan(observed):
         return float("nan")
-    return float((1 + is_reached(observed, permuted).sum()) / (1 + len(permuted)))
+    return float((1 + reaches_observed(observed, permuted).sum()) / (1 + len(permuted)))
 
 
-def is_reached(observed: float | Array, permuted: Array) -> Mask:
-    """Where permuted values are as large as the observed ones, but for rounding."""
+def reaches_observed(observed: float | Array, permuted: Array) -> Mask:
+    """Return where permuted values are as large as the observed ones, but for rounding."""
     return np.asarray(permuted >= observed - _TIES * np.abs(observed))
 
 

@@ -165,16 +165,16 @@ def phylogenetic_components(
     }[method]
     U, lengths, axes = np.linalg.svd(weighting @ (Y - center), full_matrices=False)
     axes = svd_flip(U, axes, u_based_decision=False)[1]
-    kept = _count_varying(lengths)
-    variances = lengths[:kept] ** 2 / (n - 1)
+    n_components = _count_varying(lengths)
+    variances = lengths[:n_components] ** 2 / (n - 1)
     if method == "aligned":
         variances *= ((Y - center) ** 2).sum() / (lengths**2).sum()
     return PhylogeneticComponents(
         method,
         phylogeny,
-        (Y - center) @ axes[:kept].T,
-        (ancestors - center) @ axes[:kept].T,
-        axes[:kept].reshape(kept, *shape),
+        (Y - center) @ axes[:n_components].T,
+        (ancestors - center) @ axes[:n_components].T,
+        axes[:n_components].reshape(n_components, *shape),
         variances,
         sample.tangents,
         ancestors.reshape(-1, *shape),

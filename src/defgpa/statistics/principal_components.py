@@ -36,12 +36,12 @@ class SumsOfSquares:
     ----------
     smooth : float
         Σ ‖ĝ_i − mean‖² in the tangent space of the reference projected back.
-    rest : float
+    residual : float
         Σ ‖D_i − ĝ_i‖² over the visible landmarks: what the warps do not follow.
     """
 
     smooth: float
-    rest: float
+    residual: float
 
 
 class ShapePCA(TransformerMixin, BaseEstimator):
@@ -216,7 +216,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         return np.concatenate(rows) / np.sqrt(len(rows))
 
     def _compute_deviations(self, shapes: ShapesLike | Alignment) -> Array:
-        """(n, m, d): in the tangent space at the mean shape, from the mean.
+        """Compute deviations (n, m, d) from the mean shape, in the tangent space there.
 
         A shape of the fit is where the fit has it, whatever filled its gaps.
         """

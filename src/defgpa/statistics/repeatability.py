@@ -122,14 +122,14 @@ def repeatability(
     r = float((n - (counts**2).sum() / n) / (k - 1))
     sample.warn_of_findings()
     tangents = sample.tangents
-    means = np.stack([tangents[codes == own].mean(axis=0) for own in range(k)])
+    means = np.stack([tangents[codes == code].mean(axis=0) for code in range(k)])
     mean = tangents.mean(axis=0)
     among = np.einsum("k,kmd->m", counts.astype(np.float64), (means - mean) ** 2)
     deviations = tangents - means[codes]
     within = (deviations**2).sum(axis=(0, 2))
     return Repeatability(
-        overall=float(_share(among.sum() / (k - 1), within.sum() / (n - k), r)),
-        per_landmark=np.asarray(_share(among / (k - 1), within / (n - k), r)),
+        overall=float(_compute_repeatability(among.sum() / (k - 1), within.sum() / (n - k), r)),
+        per_landmark=np.asarray(_compute_repeatability(among / (k - 1), within / (n - k), r)),
         error=np.sqrt(within / (n - k)),
         table=_table(float(among.sum()), float(within.sum()), k, n),
         replicates=r,
@@ -140,8 +140,8 @@ def repeatability(
     )
 
 
-def _share(among: Any, within: Any, r: float) -> Any:
-    """R = s² / (s² + MS_within), 0 where nothing varies at all."""
+def _compute_repeatability(among: Any, within: Any, r: float) -> Any:
+    """Compute R = s² / (s² + MS_within), 0 where nothing varies at all."""
     variance = (among - within) / r
     total = np.asarray(variance + within)
     return np.divide(variance, total, out=np.zeros_like(total), where=total > 0)[()]

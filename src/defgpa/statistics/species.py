@@ -126,9 +126,9 @@ def match_tree(
     phylogeny = tree if isinstance(tree, Phylogeny) else read_tree(tree)
     sample = build_sample(x, space=space, superimpose=superimpose)
     if species is None:
-        kept = match_names(sample.shapes.names, phylogeny, prune)
-        if len(kept) < sample.shapes.n_shapes:
-            sample = sample.take(kept)
+        members = match_names(sample.shapes.names, phylogeny, prune)
+        if len(members) < sample.shapes.n_shapes:
+            sample = sample.take(members)
         return sample, phylogeny.take(sample.shapes.names)
     names, codes = encode_groups(species, sample.shapes.n_shapes, "species")
     is_kept = np.isin(codes, match_names(names, phylogeny, prune))
@@ -141,10 +141,10 @@ def match_tree(
 def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]:
     """Return the numbers of the names that are tips of the tree; all of them, unless pruned."""
     tips = set(tree.tips)
-    kept = [k for k, name in enumerate(names) if name in tips]
+    numbers = [k for k, name in enumerate(names) if name in tips]
     absent = [name for name in names if name not in tips]
     extra = [tip for tip in tree.tips if tip not in set(names)]
-    if absent and not (prune and kept):
+    if absent and not (prune and numbers):
         raise ShapeError(
             f"The tree has no tip called {format_names(absent)}; its tips are "
             f"{format_names(tree.tips)}. Give the species of the specimens, correct the names, or "
@@ -155,6 +155,6 @@ def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]
             f"There is no specimen called {format_names(extra)}, as tips of the tree are. Prune "
             "it, or correct the names."
         )
-    if len(kept) < 4:
-        raise ShapeError(f"Only {len(kept)} tips of the tree have a specimen; 4 are the least.")
-    return kept
+    if len(numbers) < 4:
+        raise ShapeError(f"Only {len(numbers)} tips of the tree have a specimen; 4 are the least.")
+    return numbers

@@ -52,14 +52,14 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     x = tangent_space(filled)
     table: dict[str, list[Any]] = {
         "id": list(shapes.names),
-        "group": list(groups_of(alignment, groups) or [""] * len(shapes)),
+        "group": list(label_groups(alignment, groups) or [""] * len(shapes)),
         "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
         "landmarks_seen": shapes.visible.sum(axis=1).tolist(),
         "rmse_reference": rms_by_shape(alignment.residuals, alignment).tolist(),
         "rmse_datum": rms_by_shape(alignment.datum_residuals, alignment).tolist(),
         "bending_energy": [bending_energy(warp) for warp in alignment.warps],
         "stretch": [
-            _stretch(own, image) for own, image in zip(shapes, alignment.aligned, strict=True)
+            _measure_stretch(*pair) for pair in zip(shapes, alignment.aligned, strict=True)
         ],
         "mirrored": [name in set(alignment.mirrored) for name in shapes.names],
         "procrustes_distance": np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)).tolist(),
@@ -79,33 +79,33 @@ def fill_from_reference(alignment: Alignment) -> Array:
     return np.where(visible, alignment.superimposed, alignment.back_projected)
 
 
-def groups_of(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[Any] | None:
-    """One group a shape, as given or as the files said; None where nobody said."""
-    found = alignment.shapes.metadata.get("groups") if groups is None else list(groups)
-    if found is not None and len(found) != len(alignment.shapes):
+def label_groups(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return one group per shape, as given or as in the files; None where neither has any."""
+    labels = alignment.shapes.metadata.get("groups") if groups is None else list(groups)
+    if labels is not None and len(labels) != len(alignment.shapes):
         raise ShapeError(
-            f"There must be one group a shape, {len(alignment.shapes)} in all; got {len(found)}."
+            f"There must be one group a shape, {len(alignment.shapes)} in all; got {len(labels)}."
         )
-    return None if found is None else [("" if own is None else own) for own in found]
+    return None if labels is None else ["" if label is None else label for label in labels]
 
 
 def bending_energy(warp: Warp) -> float:
-    """tr(WᵀRW), in squared units of the reference."""
+    """Compute the bending energy tr(WᵀRW) of a warp, in squared units of the reference."""
     R, W = np.asarray(warp.basis.penalty()), warp.coefficients
     return float(np.sum(W * (R * W if R.ndim == 0 else R @ W)))
 
 
 def rms_by_shape(residuals: Array, alignment: Alignment) -> Array:
-    """(n,): over the landmarks that count; NaN where a shape has none."""
+    """Compute the RMS residual (n,) over the landmarks that count; NaN where a shape has none."""
     counted = alignment.counted
     squares = np.where(counted, residuals, 0.0) ** 2
     with np.errstate(invalid="ignore"):  # 0 / 0
         return np.sqrt(squares.sum(axis=1) / counted.sum(axis=1))
 
 
-def _stretch(own: Array, image: Array) -> float:
-    """Condition of A in image ≈ own A + a."""
-    seen = ~np.isnan(own[:, 0])
-    centred = own[seen] - own[seen].mean(axis=0)
-    matrix, *_ = np.linalg.lstsq(centred, image[seen] - image[seen].mean(axis=0), rcond=None)
+def _measure_stretch(shape: Array, image: Array) -> float:
+    """Compute the condition number of A in image ≈ shape A + a."""
+    visible = ~np.isnan(shape[:, 0])
+    centred = shape[visible] - shape[visible].mean(axis=0)
+    matrix, *_ = np.linalg.lstsq(centred, image[visible] - image[visible].mean(axis=0), rcond=None)
     return float(np.linalg.cond(matrix))

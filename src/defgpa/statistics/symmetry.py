@@ -31,12 +31,12 @@ from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs, pairs_from, renumbering
+from defgpa.statistics.mirror_pairs import MirrorPairs, exchange_pairs, find_pairs, parse_pairs
 from defgpa.statistics.permutation import (
     RESIDUAL,
     Permutations,
     TwoWay,
-    group_means,
+    build_averaging,
     permute_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
@@ -67,8 +67,8 @@ class Symmetry:
         Asym of every individual: first side minus Sym.
     pairs : tuple of (int, int)
         Paired landmarks, for object symmetry.
-    found : MirrorPairs or None
-        How the pairs were found, where they were not given.
+    mirror_pairs : MirrorPairs or None
+        The pairs with their plane and error, where they were found and not given.
     mirrored_side : str or None
         The side that was mirrored, for matching symmetry.
     provenance : Provenance
@@ -83,7 +83,7 @@ class Symmetry:
     symmetric: Array
     asymmetric: Array
     pairs: tuple[tuple[int, int], ...]
-    found: MirrorPairs | None
+    mirror_pairs: MirrorPairs | None
     mirrored_side: str | None
     provenance: Provenance
     size_table: EffectTable | None = None
@@ -153,8 +153,8 @@ class Symmetry:
         return format_csv(_COLUMNS, self._rows())
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        own = np.linalg.norm(self.fluctuating, axis=(1, 2))
-        columns = (self.index.tolist(), self.signed_index.tolist(), own.tolist())
+        fluctuating = np.linalg.norm(self.fluctuating, axis=(1, 2))
+        columns = (self.index.tolist(), self.signed_index.tolist(), fluctuating.tolist())
         return list(zip(self.individuals, *columns, strict=True))
 
 
@@ -198,32 +198,33 @@ def symmetry(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> moth = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0]])
-    >>> found = symmetry(moth + 0.02 * rng.normal(size=(10, 6, 2)))
-    >>> found.pairs
+    >>> result = symmetry(moth + 0.02 * rng.normal(size=(10, 6, 2)))
+    >>> result.pairs
     ((2, 3), (4, 5))
-    >>> [row.term for row in found.table]
+    >>> [row.term for row in result.table]
     ['individual', 'side', 'individual:side', 'Total']
     """
     permutations = Permutations(n_permutations, seed, progress)
     sample = build_sample(shapes, space=space)
     if side is None:
-        return _object_symmetry(sample, pairs, individual, replicate, permutations)
+        return _analyse_object(sample, pairs, individual, replicate, permutations)
     if pairs is not None:
         raise DefgpaError(
             "Give pairs (each shape has both sides) or sides (each is one), not both."
         )
     if individual is None:
         raise DefgpaError("With sides, 'individual' must say which two sides belong together.")
-    return _matching_symmetry(sample, individual, side, replicate, permutations)
+    return _analyse_matching(sample, individual, side, replicate, permutations)
 
 
-def _object_symmetry(
+def _analyse_object(
     sample: Sample,
     pairs: Sequence[Sequence[int | str]] | None,
     individual: Sequence[Any] | None,
     replicate: Sequence[Any] | None,
     permutations: Permutations,
 ) -> Symmetry:
+    """Analyse shapes that have both sides, with their mirror images."""
     shapes = sample.shapes
     n, m = shapes.n_shapes, shapes.n_landmarks
     names, codes = encode_groups(
@@ -231,25 +232,28 @@ def _object_symmetry(
     )
     _require_once(names, codes, np.zeros(n, dtype=np.intp), ("",), replicate)
     sample.warn_of_findings()
-    each = sample.tangents
-    found = find_pairs(each) if pairs is None else None
-    chosen = found.pairs if found else pairs_from(() if pairs is None else pairs, shapes.landmarks)
+    mirror = None
+    if pairs is None:
+        mirror = find_pairs(sample.tangents)
+        pairs = mirror.pairs
+    chosen = parse_pairs(pairs, shapes.landmarks)
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")
-    mirrored = (shapes.points * _flip(shapes.n_dims))[:, renumbering(chosen, m)]
+    mirrored = (shapes.points * _flip(shapes.n_dims))[:, exchange_pairs(chosen, m)]
     x = tangent_space(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
-    table, sym, asym = _analysed(x, np.tile(codes, 2), sides, permutations, copies=2)
-    return Symmetry("object", table, names, sym, asym, chosen, found, None, sample.provenance)
+    table, sym, asym = _decompose(x, np.tile(codes, 2), sides, permutations, copies=2)
+    return Symmetry("object", table, names, sym, asym, chosen, mirror, None, sample.provenance)
 
 
-def _matching_symmetry(
+def _analyse_matching(
     sample: Sample,
     individual: Sequence[Any],
     side: Sequence[Any],
     replicate: Sequence[Any] | None,
     permutations: Permutations,
 ) -> Symmetry:
+    """Analyse shapes of one side each, two sides of every individual."""
     shapes = sample.shapes
     n = shapes.n_shapes
     names, codes = encode_groups(individual, n, "individual")
@@ -257,16 +261,16 @@ def _matching_symmetry(
     if len(words) != 2:
         raise ShapeError(f"There must be 2 sides; got {len(words)}: {format_names(words)}.")
     _require_once(names, codes, sides, words, replicate)
-    for word, here in zip(words, (0, 1), strict=True):
-        lacking = np.setdiff1d(codes, codes[sides == here])
+    for k, word in enumerate(words):
+        lacking = np.setdiff1d(codes, codes[sides == k])
         if len(lacking):
-            who = format_names(names[k] for k in lacking)
+            who = format_names(names[code] for code in lacking)
             raise ShapeError(f"Individual {who} has no shape of side {word!r}. Leave it out.")
-    points, mirrored = _one_handed(shapes, sides)
-    table, sym, asym = _analysed(tangent_space(points), codes, sides, permutations, copies=1)
+    points, mirrored = _mirror_second_side(shapes, sides)
+    table, sym, asym = _decompose(tangent_space(points), codes, sides, permutations, copies=1)
     flipped = words[1] if mirrored else None
     log_sizes = np.log(sample.sizes)[:, None, None]
-    by_size, *_ = _analysed(log_sizes, codes, sides, permutations, copies=1)
+    by_size, *_ = _decompose(log_sizes, codes, sides, permutations, copies=1)
     return Symmetry(
         "matching", table, names, sym, asym, (), None, flipped, sample.provenance, by_size
     )
@@ -283,15 +287,15 @@ def _require_once(
     if replicate is None:
         return
     _, times = encode_groups(replicate, len(codes), "replicate")
-    seen: set[tuple[int, int, int]] = set()
+    measurements: set[tuple[int, int, int]] = set()
     for key in zip(codes.tolist(), sides.tolist(), times.tolist(), strict=True):
-        if key in seen:
+        if key in measurements:
             word = f" {words[key[1]]}" if words[key[1]] else ""
             raise ShapeError(f"Individual {names[key[0]]!r}{word} has the same replicate twice.")
-        seen.add(key)
+        measurements.add(key)
 
 
-def _one_handed(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
+def _mirror_second_side(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     """Return the shapes with those of the second side mirrored, unless they have been already."""
     points = shapes.points
     turned = fit_motions(points, points[0], motions=ORTHOGONAL)
@@ -310,7 +314,7 @@ def _flip(dim: int) -> Array:
     return np.where(np.arange(dim) == 0, -1.0, 1.0)
 
 
-def _analysed(
+def _decompose(
     x: Array, codes: Index, sides: Index, permutations: Permutations, copies: int
 ) -> tuple[EffectTable, Array, Array]:
     """Compute the two-way table, and Sym and Asym of every individual, from mean replicates.
@@ -321,10 +325,10 @@ def _analysed(
     terms = TwoWay(codes, sides)
     with choose_threads(flat.size * permutations.count // 10):
         ratios = permute_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
-    means = [np.asarray(group_means(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
-    a, b = (own.reshape(-1, *x.shape[1:]) for own in means)
+    means = [np.asarray(build_averaging(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
+    a, b = (mean.reshape(-1, *x.shape[1:]) for mean in means)
     chance = ratios.permuted.copy()
-    chance[:, 1] = _turned_around((means[0] - means[1]) / 2, ratios.observed[1], permutations)
+    chance[:, 1] = _permute_sides((means[0] - means[1]) / 2, ratios.observed[1], permutations)
     once = replace(
         ratios,
         sums=ratios.sums / copies,
@@ -335,8 +339,8 @@ def _analysed(
     return effect_table(_TERMS, terms, once), (a + b) / 2, (a - b) / 2
 
 
-def _turned_around(asymmetric: Array, observed: float, permutations: Permutations) -> Array:
-    """(count,): F of the side with Asym (k, p) of random individuals turned around.
+def _permute_sides(asymmetric: Array, observed: float, permutations: Permutations) -> Array:
+    """Compute F (count,) of the side with Asym (k, p) of random individuals turned around.
 
     F is k ‖mean Asym‖² over the mean square of what that leaves of Σ ‖Asym‖², in the units of the
     observed one, which weighs individuals by their replicates.

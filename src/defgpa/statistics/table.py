@@ -24,8 +24,8 @@ class Rows:
 
     def _rows(self) -> list[tuple[Any, ...]]:
         columns = (getattr(self, name) for name in self._held)
-        listed = (own if isinstance(own, tuple) else own.tolist() for own in columns)
-        return list(zip(*listed, strict=True))
+        lists = (column if isinstance(column, tuple) else column.tolist() for column in columns)
+        return list(zip(*lists, strict=True))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame, row by row as it prints."""
@@ -118,16 +118,16 @@ class EffectTable(Rows):
         """Return the table as text, its header first; columns without a figure are left out."""
         columns = [
             [str(row.df) for row in self.rows],
-            _decimals([row.ss for row in self.rows], 5),
-            _decimals([row.ms for row in self.rows], 5),
-            _fixed([row.r_squared for row in self.rows], 5),
-            _decimals([row.f for row in self.rows], 5),
-            _fixed([row.z for row in self.rows], 4),
-            probabilities([row.p for row in self.rows]),
+            _format_column([row.ss for row in self.rows], 5),
+            _format_column([row.ms for row in self.rows], 5),
+            _format_fixed([row.r_squared for row in self.rows], 5),
+            _format_column([row.f for row in self.rows], 5),
+            _format_fixed([row.z for row in self.rows], 4),
+            format_p_values([row.p for row in self.rows]),
         ]
-        titled = [(title, *own) for title, own in zip(_TITLES[1:], columns, strict=True)]
+        titled = [(title, *column) for title, column in zip(_TITLES[1:], columns, strict=True)]
         names = ("", *(row.term for row in self.rows))
-        return list(zip(names, *(own for own in titled if any(own[1:])), strict=True))
+        return list(zip(names, *(column for column in titled if any(column[1:])), strict=True))
 
 
 def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effect:
@@ -137,20 +137,20 @@ def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effec
     return Effect(term, df, ss, ms, share, *chance)
 
 
-def probabilities(values: Sequence[float]) -> list[str]:
-    """P to three decimals, or to as many as the smallest of them needs not to be zero."""
-    least = min((value for value in values if value > 0), default=1.0)
-    return _fixed(values, max(3, ceil(-log10(least))))
+def format_p_values(values: Sequence[float]) -> list[str]:
+    """Format P to three decimals, or to as many as the smallest of them needs not to be zero."""
+    smallest = min((value for value in values if value > 0), default=1.0)
+    return _format_fixed(values, max(3, ceil(-log10(smallest))))
 
 
-def _decimals(values: Sequence[float], digits: int) -> list[str]:
-    """One number of decimals for a column: enough for its smallest figure, as R does."""
-    known = [abs(value) for value in values if value == value and value != 0]
-    least = floor(log10(min(known))) if known else 0
-    most = floor(log10(max(known))) if known else 0
-    places = max(0, min(digits - 1 - least, digits + 2 - most if most > least + 3 else 12))
-    return _fixed(values, places)
+def _format_column(values: Sequence[float], digits: int) -> list[str]:
+    """Format a column with one number of decimals, enough for its smallest figure, as R does."""
+    magnitudes = [abs(value) for value in values if value == value and value != 0]
+    low = floor(log10(min(magnitudes))) if magnitudes else 0
+    high = floor(log10(max(magnitudes))) if magnitudes else 0
+    places = max(0, min(digits - 1 - low, digits + 2 - high if high > low + 3 else 12))
+    return _format_fixed(values, places)
 
 
-def _fixed(values: Sequence[float], places: int) -> list[str]:
+def _format_fixed(values: Sequence[float], places: int) -> list[str]:
     return ["" if value != value else f"{value:.{places}f}" for value in values]

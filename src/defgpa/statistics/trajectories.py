@@ -19,9 +19,9 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compare_with_chance, is_reached
+from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, probabilities
+from defgpa.statistics.table import Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Trajectories(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """Return the pairs of groups as text, without a header."""
         rows = self._rows()
-        chances = [probabilities([row[k] for row in rows]) for k in (3, 5, 7)]
+        chances = [format_p_values([row[k] for row in rows]) for k in (3, 5, 7)]
         return [
             (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q, format_number(form), r)
             for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
@@ -147,7 +147,7 @@ def trajectories(
     observed, values = compare_with_chance(
         Y, np.hstack([intercept, *bases]), extract, measure, permutations, chance
     )
-    p = (1.0 + is_reached(observed, values).sum(axis=0)) / (1.0 + n_permutations)
+    p = (1.0 + reaches_observed(observed, values).sum(axis=0)) / (1.0 + n_permutations)
     k = len(first)
     pairs = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
     squares: list[Array] = []
