@@ -16,17 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Index, Mask, freeze, rms_radius
+from defgpa.diagnostics.checks import check_descent_solution
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.rejection import RejectedLandmark, Rejection
-from defgpa.diagnostics.solution import Diagnostics, SpectralDiagnostics
+from defgpa.diagnostics.solution import DescentDiagnostics, Diagnostics, SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, Motion, fit_motions
 from defgpa.shapes import Shapes
+from defgpa.solvers.datum_space import DatumSpaceFit
+from defgpa.solvers.deformable import DeformableFit
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
-from defgpa.solvers.registration import Registration, RidgeRegistration
+from defgpa.solvers.registration import Registration, RidgeRegistration, make_affine_warps
 from defgpa.threads import use_threads
-from defgpa.warps import Warp
+from defgpa.warps import Warp, WarpModel
 
 OUTPUTS = ("aligned", "superimposed", "back_projected")
 
@@ -480,4 +483,50 @@ def average(values: Array, weights: Array | None, chosen: Mask) -> float:
     """Average the values of chosen landmarks (n, m), with their weights (n, m) where there are."""
     return float(
         np.mean(values) if weights is None else np.average(values, weights=weights[chosen])
+    )
+
+
+def make_deformable_alignment(
+    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
+) -> Alignment:
+    """Make the alignment of a deformable fit."""
+    return Alignment(
+        shapes,
+        freeze(fit.reference),
+        tuple(warps),
+        freeze(fit.eigenvalues),
+        fit.diagnostics,
+        RidgeRegistration(model),
+        np.eye(shapes.n_dims),
+        fit.findings,
+    )
+
+
+def make_datum_space_alignment(
+    shapes: Shapes,
+    fit: DatumSpaceFit,
+    votes: Index,
+    condition: Array,
+    registration: Registration,
+    findings: tuple[Finding, ...],
+) -> Alignment:
+    """Make the alignment of a datum-space fit; ``condition`` (n,) is that of each affine map."""
+    facts = DescentDiagnostics(
+        votes=votes,
+        condition=condition,
+        iterations=fit.iterations,
+        gradient=fit.gradient_norm,
+        converged=fit.converged,
+    )
+    centred = fit.reference - fit.reference.mean(axis=0)
+    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
+    return Alignment(
+        shapes,
+        freeze(fit.reference),
+        make_affine_warps(fit.matrices, fit.offsets),
+        freeze(np.maximum(eigenvalues, 0.0)),
+        facts,
+        registration,
+        np.eye(shapes.n_dims),
+        (*check_descent_solution(facts, shapes.names), *findings),
     )

@@ -2,90 +2,69 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import clone
 
 from defgpa.alignment import (
     Alignment,
     average,
     check_eigenvalues,
     find_shape_indices,
+    make_datum_space_alignment,
     map_to_space,
     register_shape,
-    superimpose,
     unequal_weights,
 )
-from defgpa.arrays import Array, Index, Mask, freeze
+from defgpa.alignment_problems import DeformableProblem, ElasticProblem
+from defgpa.arrays import Array
 from defgpa.diagnostics.checks import (
-    check_descent_solution,
     check_hinge,
     drop_lone_landmarks,
     find_common_landmarks,
-    refuse_degenerate_shapes,
     require_linkage,
     require_memory,
 )
-from defgpa.diagnostics.findings import Finding, Problem, warn_about
+from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.rejection import Rejection, check_rejection
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
-from defgpa.diagnostics.solution import DescentDiagnostics
-from defgpa.errors import DefgpaError, ShapeError, import_extra
+from defgpa.errors import DefgpaError
 from defgpa.geometry import Geometry
+from defgpa.lone_landmarks import keep_common_landmarks, place_lone_landmarks
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
+from defgpa.sklearn_interface import SklearnInterface
 from defgpa.solvers.affine import balance_frame, fit_affine
-from defgpa.solvers.anchored_cost import make_anchored_inverse
 from defgpa.solvers.centering import Centering, SoftCentering
-from defgpa.solvers.centred_sums import orthonormalise, weigh_points
-from defgpa.solvers.cost import DEFAULT_BUDGET, ResidualCost, build_cost
-from defgpa.solvers.datum_space import DatumSpaceFit
-from defgpa.solvers.deformable import DeformableFit, LocalShapes, Method, fit_deformable
+from defgpa.solvers.cost import DEFAULT_BUDGET, build_cost
+from defgpa.solvers.deformable import LocalShapes, Method
 from defgpa.solvers.eigen import EigenSolver
 from defgpa.solvers.elastic import (
-    Anchors,
     Dial,
-    Elastic,
-    elastic_gpa,
-    rigid_start,
-    soft_end,
 )
-from defgpa.solvers.elastic_warps import (
-    ElasticRegistration,
-    elastic_weights,
-    linear_projections,
-)
-from defgpa.solvers.influence import find_reference_without
 from defgpa.solvers.leverage import (
     compute_affine_leverage,
     compute_similarity_leverage,
     find_expected_places,
     predict_landmarks,
 )
-from defgpa.solvers.proportions import compute_moments, find_sides
+from defgpa.solvers.proportions import vote_on_sides
 from defgpa.solvers.registration import (
     AffineRegistration,
     MotionRegistration,
-    Registration,
-    RidgeRegistration,
-    make_affine_warps,
 )
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
     Robust,
-    RobustWeights,
     WeightedFit,
     estimate_weights,
     fade_shapes,
+    predict_by_maps,
+    spread_over_landmarks,
 )
 from defgpa.threads import USUAL_FEATURES, choose_threads
 from defgpa.tuning import DEFAULT, Tuning
@@ -93,45 +72,11 @@ from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
 from defgpa.warps.parameters import stiffen
 
 
-class AlignmentEstimator(BaseEstimator):
+class AlignmentEstimator(SklearnInterface):
     """What all estimators have in common; each says only how shapes are aligned."""
 
-    alignment_: Alignment
-    output: str = "aligned"
     robust: Robust | bool = False
     tuning: Tuning | None = None
-
-    def __new__(cls, *args: object, **parameters: object) -> Self:
-        """Raise a TypeError that says where an unknown parameter belongs."""
-        accepted = inspect.signature(cls).parameters
-        for name in parameters:
-            if name not in accepted:
-                raise TypeError(_explain_parameter(cls.__name__, name, list(accepted)))
-        return super().__new__(cls)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("alignment_", "reference_", "warps_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} has not been fitted yet: call fit(shapes) first."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "alignment_" in vars(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        parameters = super().__repr__(N_CHAR_MAX)
-        if not self.__sklearn_is_fitted__():
-            return parameters
-        n, m, d = self.alignment_.shapes.points.shape
-        return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D"
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -169,15 +114,12 @@ class AlignmentEstimator(BaseEstimator):
         """
         with self._choose_threads(shapes):
             shared, shared_geometry = keep_common_landmarks(shapes, geometry)
-            problem = self._prepare_core(shared, shared_geometry)
-            core = problem.align() if problem else self._align_core(shared, shared_geometry)
+            core, problem = self._align_core(shared, shared_geometry)
             return place_lone_landmarks(core, shapes), problem
 
-    def _prepare_core(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem | None:
-        """Eliminate the warps of linked shapes; None for methods that do not."""
-        return None
-
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(
+        self, shapes: Shapes, geometry: Geometry
+    ) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes that are linked by their landmarks and each extended enough."""
         raise NotImplementedError
 
@@ -292,53 +234,6 @@ class AlignmentEstimator(BaseEstimator):
         """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""
         return self.fit(shapes).transform(shapes)
 
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose the container that ``transform`` and ``fit_transform`` return.
-
-        Parameters
-        ----------
-        transform : {"default", "flat", "pandas"}, optional
-            ``"default"``: an array (n, m, d). ``"flat"``: an array (n, m·d), one column a
-            coordinate, which other steps of a scikit-learn pipeline take. ``"pandas"``: a
-            DataFrame of the same columns, named by ``get_feature_names_out``. None changes nothing.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.decomposition import PCA
-        >>> from sklearn.pipeline import make_pipeline
-        >>> import defgpa
-        >>> rng = np.random.default_rng(0)
-        >>> shapes = rng.normal(size=(30, 2)) + 0.1 * rng.normal(size=(8, 30, 2))
-        >>> align = defgpa.DefGPA(output="superimposed").set_output(transform="flat")
-        >>> make_pipeline(align, PCA(2)).fit_transform(shapes).shape
-        (8, 2)
-        """
-        if transform is not None:
-            _require_container(transform)
-            self._sklearn_output_config = {"transform": transform}
-        return self
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters as in scikit-learn; ``warp__smoothing`` puts another warp in its place."""
-        nested: dict[str, dict[str, Any]] = {}
-        for name in [name for name in params if "__" in name]:
-            owner, _, key = name.partition("__")
-            nested.setdefault(owner, {})[key] = params.pop(name)
-        super().set_params(**params)
-        for owner, values in nested.items():
-            if owner not in self.get_params(deep=False):
-                super().set_params(**{owner: values})  # which says what there is
-            component = getattr(self, owner)
-            if component is None and owner == "warp":
-                component = getattr(self, "model", None)
-            setattr(self, owner, component.set_params(**values))
-        return self
-
     @property
     def reference_(self) -> Array:
         """(m, d): the reference shape."""
@@ -372,17 +267,7 @@ class AlignmentEstimator(BaseEstimator):
         space = output or self.output
         specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         points = self._transform_points(specimens, space)
-        container = getattr(self, "_sklearn_output_config", {}).get("transform")
-        container = container or get_config()["transform_output"]
-        _require_container(container)
-        if container == "default":
-            return points
-        flat = points.reshape(len(points), -1)
-        if container == "flat":
-            return flat
-        pandas = import_extra("pandas", 'This needs pandas: pip install "defgpa[tables]".')
-        index = list(specimens.names)
-        return pandas.DataFrame(flat, index=index, columns=self._name_features(space))
+        return self._wrap_points(points, specimens.names, space)
 
     def _transform_points(self, shapes: Shapes, space: str) -> Array:
         """Register shapes; return their points (n, m, d) in a space of the alignment."""
@@ -393,22 +278,6 @@ class AlignmentEstimator(BaseEstimator):
             for points, name, index in zip(shapes.points, shapes.names, indices, strict=True)
         ]
         return map_to_space(space, shapes.points, warps, alignment.reference)
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Name the coordinates that ``transform`` returns, with their space.
-
-        Returns
-        -------
-        ndarray of shape (n_landmarks · n_dims,)
-            ``"aligned: apex_x"``, ``"aligned: apex_y"``, …, in the order of the flattened points.
-        """
-        return self._name_features(self.output)
-
-    def _name_features(self, space: str) -> NDArray[np.object_]:
-        shapes = self.alignment_.shapes
-        axes = "xyz"[: shapes.n_dims]
-        names = [f"{space}: {label}_{axis}" for label in shapes.landmarks for axis in axes]
-        return np.array(names, dtype=object)
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
         """Minus the RMSE of registering the shapes onto the reference: larger is better.
@@ -535,8 +404,11 @@ class DefGPA(AlignmentEstimator):
             self.tuning or DEFAULT,
         )
 
-    def _prepare_core(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem | None:
-        return self.prepare(shapes, geometry)
+    def _align_core(
+        self, shapes: Shapes, geometry: Geometry
+    ) -> tuple[Alignment, DeformableProblem]:
+        problem = self.prepare(shapes, geometry)
+        return problem.align(), problem
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
@@ -556,46 +428,6 @@ class DefGPA(AlignmentEstimator):
         cost = build_cost(geometry, model, self.memory_budget, method.tuning)
         local = LocalShapes.from_geometry(geometry, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
-
-
-@dataclass(frozen=True, eq=False)
-class DeformableProblem:
-    """Shapes whose warps are eliminated: a fit, and every landmark left out, start from here."""
-
-    shapes: Shapes  # on the landmarks that at least two of them share
-    local: LocalShapes
-    model: WarpModel
-    method: Method
-    cost: ResidualCost
-
-    @cached_property
-    def fit(self) -> DeformableFit:
-        """The fit of all landmarks."""
-        return fit_deformable(self.local, self.cost, self.method)
-
-    def align(self) -> Alignment:
-        """Align the shapes."""
-        warps = make_warps(self.cost, self.fit.coefficients, self.shapes)
-        return make_deformable_alignment(self.shapes, self.fit, warps, self.model)
-
-    def measure_influence(self, shape: int, landmarks: Index, shapes: Shapes) -> float | None:
-        """Measure by how much the reference changes without some landmarks of one shape.
-
-        ``landmarks`` are those of ``shapes``, of which some may be in one shape only. None where
-        the other landmarks do not tell.
-        """
-        shared = find_common_landmarks(shapes)
-        if not np.isin(landmarks, shared).all():
-            return None
-        local = np.searchsorted(shared, landmarks)
-        reference = find_reference_without(
-            self.local, self.cost, self.method, self.fit.spectrum, shape, local
-        )
-        return None if reference is None else procrustes_distance(reference, self.fit.reference)
-
-    def scale_penalty(self, factor: float) -> DeformableProblem:
-        """Return the problem whose warps are charged ``factor`` times as much."""
-        return replace(self, cost=self.cost.scale_penalty(factor))
 
 
 class ElasticGPA(AlignmentEstimator):
@@ -677,8 +509,8 @@ class ElasticGPA(AlignmentEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
-        return self.prepare(shapes, geometry).align(self.dial)
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
+        return self.prepare(shapes, geometry).align(self.dial), None
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
@@ -697,107 +529,6 @@ class ElasticGPA(AlignmentEstimator):
     def prepare(self, shapes: Shapes, geometry: Geometry) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
         return ElasticProblem(self.deformable.prepare(shapes, geometry))
-
-
-@dataclass(frozen=True, eq=False)
-class ElasticProblem:
-    """Shapes to be aligned elastically, with all that does not depend on the rigidity."""
-
-    deformable: DeformableProblem
-
-    @property
-    def shapes(self) -> Shapes:
-        """The shapes, on the landmarks that at least two of them share."""
-        return self.deformable.shapes
-
-    @cached_property
-    def rows(self) -> Array:
-        """(n, d, m): Qᵀ of every shape."""
-        geometry = self.deformable.local.geometry
-        return orthonormalise(geometry.centred, geometry.scatter)
-
-    @cached_property
-    def weighted_rows(self) -> Array:
-        """(n, d, m): (ΓQ)ᵀ of every shape."""
-        return weigh_points(self.rows.mT, self.deformable.local.geometry.weights).mT
-
-    @cached_property
-    def linear(self) -> Sequence[Array]:
-        """UᵀQ of every batch."""
-        return linear_projections(
-            self.deformable.cost, self.rows, self.weighted_rows, self.shapes.names
-        )
-
-    @cached_property
-    def anchors(self) -> Anchors:
-        """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
-        return Anchors.of(self.deformable.local.geometry, self.deformable.fit.reference)
-
-    @cached_property
-    def starts(self) -> tuple[Array, Array]:
-        """(m, d) each: the deformable reference, and the rigid mean."""
-        fit = self.deformable.fit
-        votes, weights = fit.diagnostics.votes, self.deformable.local.geometry.weights
-        rigid = rigid_start(self.shapes.points, votes, self.shapes.names, weights)
-        return fit.reference, rigid
-
-    def scale_penalty(self, factor: float) -> ElasticProblem:
-        """Return the problem whose warps are charged ``factor`` times as much for bending."""
-        return ElasticProblem(self.deformable.scale_penalty(factor))
-
-    def solve(self, dial: Dial) -> tuple[Array, Sequence[Array]]:
-        """Return the reference (m, d) at one position of the dial, and the warps' coefficients."""
-        if dial.firmness == 0.0:
-            return self.deformable.fit.reference, self.deformable.fit.coefficients
-        cost = self.deformable.cost
-        fit = self._descend(dial)
-        return fit.reference, elastic_weights(cost, self.linear, self.weighted_rows, fit)
-
-    def _descend(self, dial: Dial) -> Elastic:
-        tuning = self.deformable.method.tuning
-        inverse = make_anchored_inverse(
-            self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
-        )
-        return elastic_gpa(self.anchors, inverse, self.starts, dial, tuning)
-
-    def align(self, dial: Dial) -> Alignment:
-        """Align the shapes at one position of the dial; nothing anchors at its soft end."""
-        linear = self.linear  # raises where affine maps are not free
-        if dial.firmness == 0.0:
-            return self._align_softly()
-        cost, model, fit = self.deformable.cost, self.deformable.model, self._descend(dial)
-        coefficients = elastic_weights(cost, linear, self.weighted_rows, fit)
-        free = self.deformable.fit.findings
-        return Alignment(
-            self.shapes,
-            freeze(fit.reference),
-            make_warps(cost, coefficients, self.shapes),
-            freeze(np.einsum("md,md->d", fit.reference, fit.reference)),
-            fit.facts(),
-            ElasticRegistration(model, dial.rigidity, dial.scaling),
-            np.eye(self.shapes.n_dims),
-            (
-                *[finding for finding in free if finding.problem is Problem.UNDETERMINED_WARP],
-                *fit.findings(self.shapes.names),
-                *self._check_hinges(fit.reference),
-            ),
-        )
-
-    def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
-        shapes, tuning = self.shapes, self.deformable.method.tuning
-        differences = superimpose(shapes.points, reference) - reference
-        noise = float(np.sqrt(np.nanmean((differences**2).sum(axis=2))))
-        rank = shapes.n_dims - 1
-        return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
-
-    def _align_softly(self) -> Alignment:
-        """Return the deformable alignment, at the size that all of the dial has."""
-        cost, fit = self.deformable.cost, self.deformable.fit
-        reference = soft_end(self.deformable.local.geometry, fit.reference)
-        warps = make_warps(cost, cost.fit_warps(reference).coefficients, self.shapes)
-        eigenvalues = np.einsum("md,md->d", reference, reference)
-        sized = replace(fit, reference=reference, eigenvalues=eigenvalues)
-        return make_deformable_alignment(self.shapes, sized, warps, self.deformable.model)
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -854,14 +585,14 @@ class EuclideanGPA(AlignmentEstimator):
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = fit_rigid(shapes.points, motions, shapes.names, geometry, unequal_weights(shapes))
-        votes = _vote_on_sides(fit.reference, geometry)
+        votes = vote_on_sides(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
             unit_shapes = shapes.points / geometry.size[:, None, None]
-            votes = _vote_on_sides(
+            votes = vote_on_sides(
                 fit_rigid(unit_shapes, ORTHOGONAL_SIMILARITY, shapes.names).reference, geometry
             )
         condition = np.ones(shapes.n_shapes)  # all singular values of a motion are its scale
@@ -869,7 +600,8 @@ class EuclideanGPA(AlignmentEstimator):
         hinges = check_hinge(
             fit.reference, shapes.visible, rank, fit.rmse_datum, shapes.names, DEFAULT
         )
-        return _make_alignment(shapes, fit, votes, condition, registration, hinges)
+        alignment = make_datum_space_alignment(shapes, fit, votes, condition, registration, hinges)
+        return alignment, None
 
 
 class AffineGPA(AlignmentEstimator):
@@ -916,7 +648,7 @@ class AffineGPA(AlignmentEstimator):
         weights = weighted.relative_weights
         return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> Alignment:
+    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
@@ -926,12 +658,15 @@ class AffineGPA(AlignmentEstimator):
         balanced = balance_frame(fit)
         framed = fit if self.frame == "first" else balanced
         condition = np.linalg.cond(framed.matrices)
-        votes = _vote_on_sides(framed.reference, geometry)
+        votes = vote_on_sides(framed.reference, geometry)
         # the balanced reference is as large as the shapes, as the errors are
         hinges = check_hinge(
             balanced.reference, shapes.visible, shapes.n_dims, fit.rmse_datum, shapes.names, DEFAULT
         )
-        return _make_alignment(shapes, framed, votes, condition, AffineRegistration(), hinges)
+        alignment = make_datum_space_alignment(
+            shapes, framed, votes, condition, AffineRegistration(), hinges
+        )
+        return alignment, None
 
 
 def prepare_problem(
@@ -955,196 +690,10 @@ def check_robust(robust: Any, owner: str) -> Robust | None:
     )
 
 
-def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
-    """Estimate the landmark weights of a robust estimator once, and keep them.
-
-    Returns
-    -------
-    estimator
-        The same estimator by least squares; any other estimator as it is.
-    Shapes
-        The shapes with these weights, so that outliers neither choose a method nor dominate its
-        error.
-    """
-    if not getattr(estimator, "robust", False):
-        return estimator, shapes
-    alignment = clone(estimator).align(shapes)
-    plain = clone(estimator).set_params(robust=False)
-    return plain, weigh_shapes(shapes, alignment.rejection)
-
-
 def weigh_shapes(shapes: Shapes, rejection: Rejection) -> Shapes:
     """Give shapes their robust weights; rejected ones so little that only their warps feel it."""
     weights = np.where(rejection.shapes[:, None], shapes.relative_weights, rejection.weights)
     return shapes.with_weights(fade_shapes(weights, rejection.shapes))
-
-
-def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Index) -> Rejection:
-    """Make the rejection on all landmarks from robust weights of the shared ones."""
-    weights, scores = np.array(shapes.relative_weights), np.zeros(shapes.visible.shape)
-    rejected = np.zeros(shapes.visible.shape, dtype=bool)
-    weights[:, shared], scores[:, shared] = estimated.weights, estimated.scores
-    rejected[:, shared] = estimated.rejected
-    return Rejection(
-        weights, scores, rejected, estimated.rejected_shapes, converged=estimated.converged
-    )
-
-
-def predict_by_maps(
-    fit: DatumSpaceFit,
-    points: Array,
-    weights: Array,
-    compute_leverage: Callable[[Array, Array, Array], Array],
-) -> WeightedFit:
-    """Predict landmarks (n, m, d) by the affine maps of a datum-space fit."""
-    predicted = points @ fit.matrices + fit.offsets[:, None]
-    places = find_expected_places(fit.reference, points, weights)
-    return WeightedFit(fit.reference, predicted, compute_leverage(places, points, weights))
-
-
-def make_warps(
-    cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
-) -> tuple[Warp, ...]:
-    """Make one warp per shape from the coefficients (b, l, d) of every batch."""
-    warps: list[Warp] = []
-    for factor, values in zip(cost.factors, coefficients, strict=True):
-        landmarks = [shapes.points[i] for i in factor.batch.shapes]
-        warps += factor.batch.make_warps(values, landmarks)
-    return tuple(warps)
-
-
-def make_deformable_alignment(
-    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
-) -> Alignment:
-    """Make the alignment of a deformable fit."""
-    return Alignment(
-        shapes,
-        freeze(fit.reference),
-        tuple(warps),
-        freeze(fit.eigenvalues),
-        fit.diagnostics,
-        RidgeRegistration(model),
-        np.eye(shapes.n_dims),
-        fit.findings,
-    )
-
-
-def _vote_on_sides(reference: Array, geometry: Geometry) -> Index:
-    """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    moments = compute_moments(reference, geometry.centred, geometry.visible, geometry.weights)
-    sides = find_sides(moments, np.eye(reference.shape[1]))
-    return np.asarray(sides.votes * sides.majority)
-
-
-def _make_alignment(
-    shapes: Shapes,
-    fit: DatumSpaceFit,
-    votes: Index,
-    condition: Array,
-    registration: Registration,
-    findings: tuple[Finding, ...],
-) -> Alignment:
-    """Make the alignment of a datum-space fit; ``condition`` (n,) is that of each affine map."""
-    facts = DescentDiagnostics(
-        votes=votes,
-        condition=condition,
-        iterations=fit.iterations,
-        gradient=fit.gradient_norm,
-        converged=fit.converged,
-    )
-    centred = fit.reference - fit.reference.mean(axis=0)
-    eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
-    return Alignment(
-        shapes,
-        freeze(fit.reference),
-        make_affine_warps(fit.matrices, fit.offsets),
-        freeze(np.maximum(eigenvalues, 0.0)),
-        facts,
-        registration,
-        np.eye(shapes.n_dims),
-        (*check_descent_solution(facts, shapes.names), *findings),
-    )
-
-
-def place_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
-    """Return the alignment of all landmarks, one of a single shape where its warp puts it."""
-    if core.shapes.n_landmarks == shapes.n_landmarks:
-        return core
-    shared = find_common_landmarks(shapes)
-    reference = extend_reference(
-        core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
-    )
-    findings = (*report_lone_landmarks(shapes.landmarks, shared), *core.findings)
-    return replace(core, shapes=shapes, reference=freeze(reference), findings=findings)
-
-
-def extend_reference(
-    core: Array,
-    warps: Sequence[Warp],
-    shared: Index,
-    visible: Mask,
-    get_points: Callable[[int], Array],
-) -> Array:
-    """Add the landmarks of single shapes to a reference, where the warps of these put them.
-
-    Parameters
-    ----------
-    core : ndarray of shape (n_shared, n_dims)
-        The reference of the shared landmarks.
-    warps : sequence of Warp
-    shared : ndarray of shape (n_shared,)
-        The numbers of the shared landmarks.
-    visible : ndarray of bool of shape (n_shapes, n_landmarks)
-    get_points : callable
-        Returns the points (n_landmarks, n_dims) of a shape.
-
-    Returns
-    -------
-    ndarray of shape (n_landmarks, n_dims)
-    """
-    reference = np.empty((visible.shape[1], core.shape[1]))
-    reference[shared] = core
-    lone = np.setdiff1d(np.arange(len(reference)), shared)
-    shape_of_lone = visible[:, lone].argmax(axis=0)
-    for shape in np.unique(shape_of_lone).tolist():
-        landmarks = lone[shape_of_lone == shape]
-        reference[landmarks] = warps[shape](get_points(shape)[landmarks])
-    return reference
-
-
-def report_lone_landmarks(landmarks: Sequence[str], shared: Index) -> tuple[Finding, ...]:
-    """Report the landmarks that are not ``shared`` by two shapes, in one finding."""
-    lone = np.setdiff1d(np.arange(len(landmarks)), shared)
-    labels = tuple(landmarks[j] for j in lone)
-    return (Finding(Problem.LONE_LANDMARKS, landmarks=labels),) if labels else ()
-
-
-def _explain_parameter(owner: str, name: str, accepted: Sequence[str]) -> str:
-    """Say where a parameter belongs that an estimator does not have, if it does anywhere."""
-    if name == "scale" and "proportions" in accepted:
-        return (
-            f"{owner} has no 'scale': write {owner}(warp, proportions=[λ1, …, λd]) to state the "
-            "eigenvalues of the reference covariance, or proportions='prior' to estimate them as "
-            "in the paper."
-        )
-    if name in inspect.signature(ThinPlateSpline).parameters and "warp" in accepted:
-        return (
-            f"{owner} has no '{name}': it is a parameter of the warp. Write "
-            f"{owner}(ThinPlateSpline({name}=...))."
-        )
-    return (
-        f"{owner} got an unexpected keyword argument {name!r}. Its parameters are: "
-        f"{', '.join(accepted)}."
-    )
-
-
-def _require_container(transform: object) -> None:
-    """Raise a ValueError unless ``set_output`` has such a container."""
-    if transform not in ("default", "flat", "pandas"):
-        raise ValueError(
-            "The 'transform' parameter of set_output must be 'default', 'flat' or 'pandas'. "
-            f"Got {transform!r} instead."
-        )
 
 
 def _check_rigidity(rigidity: object) -> float:
@@ -1170,27 +719,3 @@ def _check_model(warp: WarpModel | None, owner: str = "DefGPA") -> WarpModel:
             f"Affine(): an object with a method basis(points). Got {warp!r} instead."
         )
     return model
-
-
-def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
-    """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
-
-    Raises
-    ------
-    ShapeError
-        If too few landmarks are shared, or if they do not link all shapes.
-    DegenerateShapeError
-        If a shape has too few of them, or all on a line.
-    """
-    n_shared = int((shapes.views >= 2).sum())
-    if n_shared < shapes.n_landmarks:
-        if n_shared <= shapes.n_dims:
-            raise ShapeError(
-                f"Only {n_shared} landmarks are seen in more than one shape; aligning in "
-                f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
-            )
-        shapes = drop_lone_landmarks(shapes)
-        geometry = shapes.measure()
-    refuse_degenerate_shapes(geometry, shapes.names)
-    require_linkage(shapes.visible, shapes.names, shapes.n_dims)
-    return shapes, geometry

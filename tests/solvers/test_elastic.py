@@ -19,8 +19,9 @@ from defgpa import (
     ThinPlateSpline,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.estimators import place_lone_landmarks, prepare_problem
+from defgpa.estimators import prepare_problem
 from defgpa.geometry import measure_geometry
+from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.solvers.anchored_cost import ConjugateGradients, RootInverse, make_anchored_inverse
 from defgpa.solvers.centred_sums import CentredSums, orthonormalise
 from defgpa.solvers.cost import build_cost

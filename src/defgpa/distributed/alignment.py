@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.alignment import Alignment
+from defgpa.alignment import Alignment, make_deformable_alignment
 from defgpa.arrays import Array, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
@@ -23,13 +23,9 @@ from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.cost import build_cluster_cost
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.errors import DefgpaError
-from defgpa.estimators import (
-    DefGPA,
-    extend_reference,
-    make_deformable_alignment,
-    report_lone_landmarks,
-)
+from defgpa.estimators import DefGPA
 from defgpa.io import read_shapes
+from defgpa.lone_landmarks import extend_reference, report_lone_landmarks
 from defgpa.shapes import Shapes
 from defgpa.solvers.deformable import DeformableFit, fit_deformable
 from defgpa.warps import Warp, WarpModel

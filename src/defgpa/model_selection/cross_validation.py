@@ -15,21 +15,18 @@ from typing import Any
 import numpy as np
 
 from defgpa.alignment import Alignment, average, unequal_weights
+from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
-from defgpa.estimators import (
-    DeformableProblem,
-    ElasticGPA,
-    ElasticProblem,
-    fix_robust_weights,
-    place_lone_landmarks,
-)
+from defgpa.estimators import ElasticGPA
+from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
 from defgpa.model_selection.folds import (
     LeftOut,
     Steps,
     align_without_warning,
     consecutive_folds,
+    fix_robust_weights,
     gather_predictions,
     prepare_leave_out,
     refit_fold,

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa.alignment import Alignment
+from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.checks import (
     check_solution,
@@ -25,7 +26,6 @@ from defgpa.diagnostics.checks import (
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
-from defgpa.estimators import DeformableProblem, ElasticProblem
 from defgpa.geometry import Geometry, measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
 from defgpa.shapes import Shapes

@@ -11,17 +11,11 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
+from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
-from defgpa.estimators import (
-    AlignmentEstimator,
-    DefGPA,
-    DeformableProblem,
-    ElasticGPA,
-    ElasticProblem,
-    prepare_problem,
-)
+from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, prepare_problem, weigh_shapes
 from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.warps import WarpFamily
@@ -190,3 +184,21 @@ def summarise_fold_findings(
     return Finding(
         Problem.IN_FOLDS, values={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
     )
+
+
+def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
+    """Estimate the landmark weights of a robust estimator once, and keep them.
+
+    Returns
+    -------
+    estimator
+        The same estimator by least squares; any other estimator as it is.
+    Shapes
+        The shapes with these weights, so that outliers neither choose a method nor dominate its
+        error.
+    """
+    if not getattr(estimator, "robust", False):
+        return estimator, shapes
+    alignment = clone(estimator).align(shapes)
+    plain = clone(estimator).set_params(robust=False)
+    return plain, weigh_shapes(shapes, alignment.rejection)

@@ -15,17 +15,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
+from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError
-from defgpa.estimators import (
-    DeformableProblem,
-    ElasticGPA,
-    ElasticProblem,
-    EuclideanGPA,
-    fix_robust_weights,
-)
+from defgpa.estimators import ElasticGPA, EuclideanGPA
 from defgpa.geometry import measure_geometry
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
@@ -39,6 +34,7 @@ from defgpa.model_selection.folds import (
     Steps,
     align_without_warning,
     consecutive_folds,
+    fix_robust_weights,
     prepare_leave_out,
     solve_without_screening,
 )

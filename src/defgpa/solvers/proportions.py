@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
-from defgpa.geometry import compute_visible_scatters
+from defgpa.geometry import Geometry, compute_visible_scatters
 from defgpa.procrustes import compare_sides, find_nearest_orthogonal
 
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
@@ -381,3 +381,10 @@ def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:
 def _normalise(stack: Array) -> Array:
     """Scale every matrix of a stack to size 1."""
     return stack / compute_norms(stack)[..., None, None]
+
+
+def vote_on_sides(reference: Array, geometry: Geometry) -> Index:
+    """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
+    moments = compute_moments(reference, geometry.centred, geometry.visible, geometry.weights)
+    sides = find_sides(moments, np.eye(reference.shape[1]))
+    return np.asarray(sides.votes * sides.majority)

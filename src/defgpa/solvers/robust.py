@@ -31,8 +31,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array, Mask
+from defgpa.arrays import Array, Index, Mask
+from defgpa.diagnostics.rejection import Rejection
 from defgpa.procrustes import SIMILARITY, fit_motions, procrustes_distance
+from defgpa.shapes import Shapes
+from defgpa.solvers.datum_space import DatumSpaceFit
+from defgpa.solvers.leverage import find_expected_places
 from defgpa.solvers.rigid import fit_rigid
 
 _EARLY_STIFFNESS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds
@@ -391,3 +395,26 @@ def _share_rejected(weights: Array, given_weights: Array) -> Array:
     """Return the share (n,) of the visible landmarks of each shape that are rejected."""
     n_visible = np.maximum((given_weights > 0).sum(axis=1), 1)
     return np.asarray(_find_rejected(weights, given_weights).sum(axis=1) / n_visible)
+
+
+def predict_by_maps(
+    fit: DatumSpaceFit,
+    points: Array,
+    weights: Array,
+    compute_leverage: Callable[[Array, Array, Array], Array],
+) -> WeightedFit:
+    """Predict landmarks (n, m, d) by the affine maps of a datum-space fit."""
+    predicted = points @ fit.matrices + fit.offsets[:, None]
+    places = find_expected_places(fit.reference, points, weights)
+    return WeightedFit(fit.reference, predicted, compute_leverage(places, points, weights))
+
+
+def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Index) -> Rejection:
+    """Make the rejection on all landmarks from robust weights of the shared ones."""
+    weights, scores = np.array(shapes.relative_weights), np.zeros(shapes.visible.shape)
+    rejected = np.zeros(shapes.visible.shape, dtype=bool)
+    weights[:, shared], scores[:, shared] = estimated.weights, estimated.scores
+    rejected[:, shared] = estimated.rejected
+    return Rejection(
+        weights, scores, rejected, estimated.rejected_shapes, converged=estimated.converged
+    )

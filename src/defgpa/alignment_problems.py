@@ -1,0 +1,176 @@
+"""Shapes whose warps are eliminated, ready to be aligned: in closed form, or on the dial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from defgpa.alignment import Alignment, make_deformable_alignment, superimpose
+from defgpa.arrays import Array, Index, freeze
+from defgpa.diagnostics.checks import check_hinge, find_common_landmarks
+from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.procrustes import procrustes_distance
+from defgpa.shapes import Shapes
+from defgpa.solvers.anchored_cost import make_anchored_inverse
+from defgpa.solvers.centred_sums import orthonormalise, weigh_points
+from defgpa.solvers.cost import ResidualCost
+from defgpa.solvers.deformable import DeformableFit, LocalShapes, Method, fit_deformable
+from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_start, soft_end
+from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
+from defgpa.solvers.influence import find_reference_without
+from defgpa.warps import Warp, WarpModel
+
+
+@dataclass(frozen=True, eq=False)
+class DeformableProblem:
+    """Shapes whose warps are eliminated: a fit, and every landmark left out, start from here."""
+
+    shapes: Shapes  # on the landmarks that at least two of them share
+    local: LocalShapes
+    model: WarpModel
+    method: Method
+    cost: ResidualCost
+
+    @cached_property
+    def fit(self) -> DeformableFit:
+        """The fit of all landmarks."""
+        return fit_deformable(self.local, self.cost, self.method)
+
+    def align(self) -> Alignment:
+        """Align the shapes."""
+        warps = make_warps(self.cost, self.fit.coefficients, self.shapes)
+        return make_deformable_alignment(self.shapes, self.fit, warps, self.model)
+
+    def measure_influence(self, shape: int, landmarks: Index, shapes: Shapes) -> float | None:
+        """Measure by how much the reference changes without some landmarks of one shape.
+
+        ``landmarks`` are those of ``shapes``, of which some may be in one shape only. None where
+        the other landmarks do not tell.
+        """
+        shared = find_common_landmarks(shapes)
+        if not np.isin(landmarks, shared).all():
+            return None
+        local = np.searchsorted(shared, landmarks)
+        reference = find_reference_without(
+            self.local, self.cost, self.method, self.fit.spectrum, shape, local
+        )
+        return None if reference is None else procrustes_distance(reference, self.fit.reference)
+
+    def scale_penalty(self, factor: float) -> DeformableProblem:
+        """Return the problem whose warps are charged ``factor`` times as much."""
+        return replace(self, cost=self.cost.scale_penalty(factor))
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticProblem:
+    """Shapes to be aligned elastically, with all that does not depend on the rigidity."""
+
+    deformable: DeformableProblem
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes, on the landmarks that at least two of them share."""
+        return self.deformable.shapes
+
+    @cached_property
+    def rows(self) -> Array:
+        """(n, d, m): Qᵀ of every shape."""
+        geometry = self.deformable.local.geometry
+        return orthonormalise(geometry.centred, geometry.scatter)
+
+    @cached_property
+    def weighted_rows(self) -> Array:
+        """(n, d, m): (ΓQ)ᵀ of every shape."""
+        return weigh_points(self.rows.mT, self.deformable.local.geometry.weights).mT
+
+    @cached_property
+    def linear(self) -> Sequence[Array]:
+        """UᵀQ of every batch."""
+        return linear_projections(
+            self.deformable.cost, self.rows, self.weighted_rows, self.shapes.names
+        )
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
+        return Anchors.of(self.deformable.local.geometry, self.deformable.fit.reference)
+
+    @cached_property
+    def starts(self) -> tuple[Array, Array]:
+        """(m, d) each: the deformable reference, and the rigid mean."""
+        fit = self.deformable.fit
+        votes, weights = fit.diagnostics.votes, self.deformable.local.geometry.weights
+        rigid = rigid_start(self.shapes.points, votes, self.shapes.names, weights)
+        return fit.reference, rigid
+
+    def scale_penalty(self, factor: float) -> ElasticProblem:
+        """Return the problem whose warps are charged ``factor`` times as much for bending."""
+        return ElasticProblem(self.deformable.scale_penalty(factor))
+
+    def solve(self, dial: Dial) -> tuple[Array, Sequence[Array]]:
+        """Return the reference (m, d) at one position of the dial, and the warps' coefficients."""
+        if dial.firmness == 0.0:
+            return self.deformable.fit.reference, self.deformable.fit.coefficients
+        cost = self.deformable.cost
+        fit = self._descend(dial)
+        return fit.reference, elastic_weights(cost, self.linear, self.weighted_rows, fit)
+
+    def _descend(self, dial: Dial) -> Elastic:
+        tuning = self.deformable.method.tuning
+        inverse = make_anchored_inverse(
+            self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
+        )
+        return elastic_gpa(self.anchors, inverse, self.starts, dial, tuning)
+
+    def align(self, dial: Dial) -> Alignment:
+        """Align the shapes at one position of the dial; nothing anchors at its soft end."""
+        linear = self.linear  # raises where affine maps are not free
+        if dial.firmness == 0.0:
+            return self._align_softly()
+        cost, model, fit = self.deformable.cost, self.deformable.model, self._descend(dial)
+        coefficients = elastic_weights(cost, linear, self.weighted_rows, fit)
+        free = self.deformable.fit.findings
+        return Alignment(
+            self.shapes,
+            freeze(fit.reference),
+            make_warps(cost, coefficients, self.shapes),
+            freeze(np.einsum("md,md->d", fit.reference, fit.reference)),
+            fit.facts(),
+            ElasticRegistration(model, dial.rigidity, dial.scaling),
+            np.eye(self.shapes.n_dims),
+            (
+                *[finding for finding in free if finding.problem is Problem.UNDETERMINED_WARP],
+                *fit.findings(self.shapes.names),
+                *self._check_hinges(fit.reference),
+            ),
+        )
+
+    def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
+        shapes, tuning = self.shapes, self.deformable.method.tuning
+        differences = superimpose(shapes.points, reference) - reference
+        noise = float(np.sqrt(np.nanmean((differences**2).sum(axis=2))))
+        rank = shapes.n_dims - 1
+        return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
+
+    def _align_softly(self) -> Alignment:
+        """Return the deformable alignment, at the size that all of the dial has."""
+        cost, fit = self.deformable.cost, self.deformable.fit
+        reference = soft_end(self.deformable.local.geometry, fit.reference)
+        warps = make_warps(cost, cost.fit_warps(reference).coefficients, self.shapes)
+        eigenvalues = np.einsum("md,md->d", reference, reference)
+        sized = replace(fit, reference=reference, eigenvalues=eigenvalues)
+        return make_deformable_alignment(self.shapes, sized, warps, self.deformable.model)
+
+
+def make_warps(
+    cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
+) -> tuple[Warp, ...]:
+    """Make one warp per shape from the coefficients (b, l, d) of every batch."""
+    warps: list[Warp] = []
+    for factor, values in zip(cost.factors, coefficients, strict=True):
+        landmarks = [shapes.points[i] for i in factor.batch.shapes]
+        warps += factor.batch.make_warps(values, landmarks)
+    return tuple(warps)
