@@ -96,13 +96,12 @@ WEIGHTED = Shapes(
 )
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.csv", "a.npz"])
-@pytest.mark.parametrize("format_name", [None, "csv-long"])
+@pytest.mark.parametrize(
+    ("name", "format_name"),
+    [("a.json", "coco"), ("a.csv", None), ("a.csv", "csv-long"), ("a.npz", None)],
+)
 def test_weights_survive_the_round_trip(tmp_path, name, format_name):
-    if format_name and name != "a.csv":
-        pytest.skip("one suffix is enough")
-    to = "coco" if name == "a.json" else format_name
-    write_shapes(WEIGHTED, tmp_path / name, format=to)
+    write_shapes(WEIGHTED, tmp_path / name, format=format_name)
     again = read_shapes(tmp_path / name)
     np.testing.assert_array_equal(again.points, WEIGHTED.points)
     np.testing.assert_array_equal(again.weights, WEIGHTED.weights)
@@ -151,6 +150,57 @@ def test_individuals_of_deeplabcut_files_are_groups(tmp_path):
         shapes = read_shapes(tmp_path / "video.h5")
     assert shapes.n_shapes == 12
     assert set(shapes.metadata["groups"]) == {"A", "B"}
+
+
+def write_labelled_images(path, index, breaks=""):
+    """Write labels of images as pandas does in its fixed format: words and their numbers."""
+    h5py = pytest.importorskip("h5py")
+    parts = sorted(PARTS)
+    words = {"level0": ["me"], "level1": parts, "level2": ["x", "y"]}
+    numbers = [[0] * 10, [parts.index(part) for part in PARTS for _ in "xy"], [0, 1] * 5]
+    with h5py.File(path, "w") as file:
+        group = file.create_group("df_with_missing")
+        for name in ("axis0", "block0_items"):
+            for level, row in zip(words, numbers, strict=True):
+                group[f"{name}_{level}"] = [word.encode() for word in words[level]]
+                group[f"{name}_{level.replace('level', 'label')}"] = np.array(row, "i1")
+        group["block0_values"] = POINTS.reshape(4, -1)[:, : 9 if breaks == "values" else None]
+        for name, values in index.items():
+            group[name] = values
+        if breaks == "labels":
+            group["block0_items_label1"][0] = 99
+
+
+IMAGES = [f"img{k}.png".encode() for k in range(4)]
+FOLDERS = {
+    "axis1_level0": [b"labeled-data"], "axis1_label0": [0] * 4,
+    "axis1_level1": IMAGES, "axis1_label1": [0, 1, 3, 2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("index", "second", "last"),
+    [
+        (FOLDERS, "labeled-data/img1.png", "labeled-data/img2.png"),
+        ({"axis1": IMAGES}, "img1.png", "img3.png"),
+        ({"axis1": [3, 5, 7, 9]}, "frame_5", "frame_9"),
+    ],
+    ids=["folders", "images", "numbers"],
+)
+def test_labelled_images_of_deeplabcut_are_shapes(tmp_path, index, second, last):
+    write_labelled_images(tmp_path / "CollectedData_me.h5", index)
+    with pytest.warns(DefgpaWarning, match="every frame is a shape"):
+        shapes = read_shapes(tmp_path / "CollectedData_me.h5")
+    assert shapes.landmarks == PARTS
+    assert (shapes.names[1], shapes.names[-1]) == (second, last)
+    np.testing.assert_array_equal(shapes.points, POINTS)
+
+
+@pytest.mark.parametrize("breaks", ["values", "labels"])
+def test_damaged_labels_of_deeplabcut_are_refused(tmp_path, breaks):
+    write_labelled_images(tmp_path / "a.h5", {"axis1": IMAGES}, breaks)
+    with pytest.raises(FormatError, match=r"a\.h5"):
+        read_shapes(tmp_path / "a.h5")
 
 
 class Evil:

@@ -1,8 +1,9 @@
 """Body parts followed through a video, in HDF5: DeepLabCut (``.h5``) and SLEAP (``.slp``, ``.h5``).
 
-DeepLabCut stores a table of pandas whose columns are scorer, individual, body part and x, y,
-likelihood; SLEAP stores frames, the instances in them and their points, or, in its analysis
-files, one array ``tracks``. Likelihoods and scores become landmark weights. Needs h5py.
+DeepLabCut stores a table of pandas (in its format "table"; labelled images in its format "fixed")
+whose columns are scorer, individual, body part and x, y, likelihood; SLEAP stores frames, the
+instances in them and their points, or, in its analysis files, one array ``tracks``. Likelihoods
+and scores become landmark weights. Needs h5py.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from defgpa.io.text.lines import warn
 
 _AXES = ("x", "y", "z")
 _PREDICTED = 1  # instance_type of SLEAP
+_Column = tuple[str, ...]  # scorer, (individual,) body part, coordinate
 _OVERHEAD = 200  # bytes that a specimen takes beside its points
 
 
@@ -42,7 +44,9 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
         elif "tracks" in file and "node_names" in file:
             specimens = list(_read_sleap_analysis(file, options, budget))
         elif (table := _find_pandas_table(file)) is not None:
-            specimens = list(_read_deeplabcut(path, table, options, budget))
+            specimens = list(_read_deeplabcut(path, *_read_table(path, table, budget), options))
+        elif (frame := _find_pandas_frame(file)) is not None:
+            specimens = list(_read_deeplabcut(path, *_read_frame(path, frame, budget), options))
         else:
             return _read_array(path, file, options, budget)
     visible = tuple(s for s in specimens if not np.isnan(s.points).all())
@@ -75,14 +79,56 @@ def _find_pandas_table(file: Any) -> Any:
     return tables[0] if len(tables) == 1 else None
 
 
-def _read_deeplabcut(
-    path: Path, table: Any, options: ReadOptions, budget: Budget
-) -> Iterator[Specimen]:
-    """Yield the individuals of a table (frames, columns), frame by frame."""
-    heads = _read_column_names(path, table)
+def _find_pandas_frame(file: Any) -> Any:
+    """Find the only group in pandas' fixed format, as labelled images are stored, or None."""
+    frames = [
+        group
+        for name in file
+        if hasattr(group := file[name], "keys") and {"axis0_level0", "block0_values"} <= set(group)
+    ]
+    return frames[0] if len(frames) == 1 else None
+
+
+def _read_table(path: Path, table: Any, budget: Budget) -> tuple[list[_Column], Array, list[str]]:
+    """Read columns, values (frames, columns) and names of frames of pandas' table format."""
     budget.spend(2 * table.size * table.dtype.itemsize, "its table")
     values = np.asarray(table["values_block_0"], dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != len(heads):
+    return _read_column_names(path, table), values, _name_frames(table, len(values))
+
+
+def _read_frame(path: Path, group: Any, budget: Budget) -> tuple[list[_Column], Array, list[str]]:
+    """Read columns, values (frames, columns) and names of frames of pandas' fixed format."""
+    budget.spend(24 * group["block0_values"].size, "its table")
+    values = np.asarray(group["block0_values"], dtype=np.float64)
+    names = _read_index(group, "block0_items")
+    if any(len(name) not in (3, 4) for name in names):
+        raise make_format_error(path, "columns of scorer, body part and coordinate", "others")
+    if "axis1_level0" in group:  # folders and image
+        return names, values, ["/".join(words) for words in _read_index(group, "axis1")]
+    index = group["axis1"][()]
+    are_words = index.dtype.kind in "SO"
+    words = _read_names(group["axis1"])
+    return names, values, [word if are_words else f"frame_{word}" for word in words]
+
+
+def _read_index(group: Any, name: str) -> list[_Column]:
+    """Read the entries of an index of several levels: numbers of words in a list per level."""
+    levels = []
+    for k in range(sum(f"{name}_level{k}" in group for k in range(5))):
+        words, numbers = _read_names(group[f"{name}_level{k}"]), group[f"{name}_label{k}"][()]
+        levels.append([words[int(number)] for number in numbers])
+    return list(zip(*levels, strict=True))
+
+
+def _read_deeplabcut(
+    path: Path,
+    heads: Sequence[_Column],
+    values: Array,
+    frames: Sequence[str],
+    options: ReadOptions,
+) -> Iterator[Specimen]:
+    """Yield the individuals of a table (frames, columns), frame by frame."""
+    if values.ndim != 2 or values.shape != (len(frames), len(heads)):
         raise make_format_error(path, f"{len(heads)} columns of numbers", f"size {values.shape}")
     columns: dict[str, dict[str, dict[str, int]]] = {}
     for column, head in enumerate(heads):
@@ -97,7 +143,7 @@ def _read_deeplabcut(
         weights = None
         if options.weights == "likelihood" and all("likelihood" in p for p in parts.values()):
             weights = values[:, [part["likelihood"] for part in parts.values()]]
-        for k, frame in enumerate(_name_frames(table, len(values))):
+        for k, frame in enumerate(frames):
             yield Specimen(
                 f"{individual}_{frame}" if individual else frame,
                 points[k],
@@ -117,7 +163,7 @@ def _name_frames(table: Any, count: int) -> list[str]:
     return [f"frame_{k}" for k in range(count)]
 
 
-def _read_column_names(path: Path, table: Any) -> list[tuple[str, ...]]:
+def _read_column_names(path: Path, table: Any) -> list[_Column]:
     """Read the columns of pandas: tuples of scorer, (individual,) body part, coordinate.
 
     They are pickled; nothing but lists, tuples and strings is taken out of the pickle.
