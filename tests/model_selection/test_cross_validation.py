@@ -23,6 +23,7 @@ from defgpa import (
     EuclideanGPA,
     ExactCentering,
     Iterative,
+    Polynomial,
     RadialBasis,
     Shapes,
     ThinPlateSpline,
@@ -364,14 +365,15 @@ def test_folds_with_a_basis_that_is_the_same_are_refits(settings_, d, missing, f
 
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["alike", "weighted"])
 @pytest.mark.parametrize("missing", [0.0, 0.15], ids=["full", "partial"])
-@pytest.mark.parametrize("kind", ["spline", "radial", "affine"])
-def test_folds_of_warps_whose_basis_is_the_same_are_refits(kind, missing, is_weighted):
+@pytest.mark.parametrize("kind", ["spline", "radial", "polynomial", "affine"])
+def test_folds_of_every_warp_whose_basis_is_the_same_are_refits(kind, missing, is_weighted):
     points = smooth_family(seed=5, n=8, m=30, missing=missing)
     spline = fixed_warp(points)
     warp = {
         "spline": spline,
         # its width follows from the distances of its centres
         "radial": RadialBasis(control_points=spline.control_points, smoothing=0.0),
+        "polynomial": Polynomial(2, smoothing=0.0),
         "affine": Affine(),
     }[kind]
     rng = np.random.default_rng(0)

@@ -34,11 +34,12 @@ from defgpa.solvers.centering import ExactCentering, SoftCentering
 from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
+    add_agreed_axes,
     add_free_axes,
     centre_cost,
     choose_metric,
     compute_looseness,
-    find_cheapest_axes,
+    compute_rival_limit,
     find_reference_axes,
     pair_with_axes,
 )
@@ -270,6 +271,12 @@ class _Reduction:
         return None if self.matrix is not None else self.problem.cost.preconditioner()
 
     @cached_property
+    def start(self) -> Array:
+        """(m, k + 1): the axes of all landmarks and the next one, near those of every fold."""
+        spectrum = self.problem.fit.spectrum
+        return np.column_stack([spectrum.axes, spectrum.next_vector])
+
+    @cached_property
     def max_spare(self) -> int:
         """How many landmarks can be left out, whichever they are, and the shapes stay linked."""
         visible, d = self.problem.local.visible, self.problem.local.n_dims
@@ -342,13 +349,36 @@ def predict_deformable(
 ) -> FoldPredictions:
     """Predict the landmarks of folds by the deformable method."""
     spectra = _find_axes(reduction, folds)
+    return _predict_with_axes(reduction, folds, spectra, None, reference, at_mean_size)
+
+
+def _predict_with_axes(
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    spectra: Sequence[Spectrum],
+    n_agreed: Index | None,
+    reference: Array,
+    at_mean_size: bool,
+) -> FoldPredictions:
+    """Predict the landmarks of folds whose axes are found, those with equally many in one call.
+
+    ``n_agreed`` (g,) is how many of them were added by agreement; None: none yet, but some may be.
+    """
     n_axes = np.array([spectrum.n_axes for spectrum in spectra])
-    groups = [np.flatnonzero(n_axes == count) for count in np.unique(n_axes)]
-    if len(groups) == 1:
-        return _predict_with_equal_axes(reduction, folds, spectra, reference, at_mean_size)
+    kinds = np.column_stack([n_axes, np.zeros_like(n_axes) if n_agreed is None else n_agreed])
+    if (kinds == kinds[0]).all():
+        count = None if n_agreed is None else int(n_agreed[0])
+        return _predict_with_equal_axes(reduction, folds, spectra, count, reference, at_mean_size)
+    is_kind = (kinds == np.unique(kinds, axis=0)[:, None]).all(axis=2)
+    groups = [np.flatnonzero(row) for row in is_kind]
     made = [
-        _predict_with_equal_axes(
-            reduction, folds.select(group), [spectra[i] for i in group], reference, at_mean_size
+        _predict_with_axes(
+            reduction,
+            folds.select(group),
+            [spectra[i] for i in group.tolist()],
+            None if n_agreed is None else n_agreed[group],
+            reference,
+            at_mean_size,
         )
         for group in groups
     ]
@@ -365,28 +395,21 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     """Find the axes of the reference of every fold; the small matrices of all in one call."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-    n_agreed = problem.fit.diagnostics.n_agreed_axes
     if not reduction.is_dense:
-        spectrum = problem.fit.spectrum
-        start = np.column_stack([spectrum.axes, spectrum.next_vector])
         costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
-        if n_agreed:
-            n_axes = rank + n_agreed
-            return [find_cheapest_axes(c, method, n_axes, start[c.remaining]) for c in costs]
         return [
             find_reference_axes(
-                cost, visible[:, cost.remaining], rank, method, start[cost.remaining]
+                cost, visible[:, cost.remaining], rank, method, reduction.start[cost.remaining]
             )
             for cost in costs
         ]
     together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
     metric = choose_metric(together, method)
     centred = centre_cost(together, method, metric)
-    n_axes = min(rank + n_agreed, together.n_landmarks - 1)
-    spectra = find_lowest_axes_of_all(centred.dense(), n_axes)
+    spectra = find_lowest_axes_of_all(centred.dense(), min(rank, together.n_landmarks - 1))
     if metric is not None:
         spectra = metric.restore_all(spectra)
-    if n_agreed or visible.all():
+    if visible.all():
         return spectra  # axes are free only where landmarks are missing
     limit = method.tuning.free_value * problem.cost.n_shapes
     for i, spectrum in enumerate(spectra):
@@ -400,6 +423,7 @@ def _predict_with_equal_axes(
     reduction: _Reduction,
     folds: ReducedFolds,
     spectra: Sequence[Spectrum],
+    n_agreed: int | None,
     reference: Array,
     at_mean_size: bool,
 ) -> FoldPredictions:
@@ -407,14 +431,49 @@ def _predict_with_equal_axes(
     axes = np.stack([spectrum.axes for spectrum in spectra])
     moments = folds.sums.moments(axes)
     proportions, votes = _choose_proportions(reduction, folds, axes, moments, reference)
+    if n_agreed is None:
+        wider = _add_agreed_axes(reduction, folds, spectra, proportions)
+        counts = np.array([spectrum.n_axes for spectrum in wider]) - axes.shape[-1]
+        if counts.any():
+            return _predict_with_axes(reduction, folds, wider, counts, reference, at_mean_size)
     references = axes @ proportions.matrix
     if at_mean_size:
         references = scale_to_mean_size(Anchors(folds.sums, votes), references)
     return FoldPredictions(
         folds.pose(reference, references, folds.forms.predictors @ references[:, None]),
         folds.pose(reference, references, references[:, None])[:, 0],
-        _check_folds(reduction, folds, spectra, proportions, references, votes),
+        _check_folds(reduction, folds, spectra, n_agreed or 0, proportions, references, votes),
     )
+
+
+def _add_agreed_axes(
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    spectra: Sequence[Spectrum],
+    proportions: Proportions,
+) -> Sequence[Spectrum]:
+    """Add axes that the shapes agree on, in every fold as in a fit of its own."""
+    method, rank = reduction.problem.method, reduction.problem.local.rank
+    if not method.by_rigidity or spectra[0].n_axes > rank:
+        return spectra
+    values = np.stack([spectrum.values for spectrum in spectra])
+    if values.shape[1] <= rank:
+        return spectra
+    n_shapes = reduction.problem.cost.n_shapes
+    limits = compute_rival_limit(values, proportions.matrix, rank, n_shapes, method.tuning)
+    wider = list(spectra)
+    has_rivals = (values[:, rank] < limits) & proportions.determined
+    for i in np.flatnonzero(has_rivals).tolist():
+        remaining, cost = folds.remaining[i], reduction.make_cost(folds, i)
+        wider[i] = add_agreed_axes(
+            spectra[i],
+            proportions.matrix[i],
+            reduction.restrict(remaining),
+            cost,
+            method,
+            reduction.start[remaining],
+        )
+    return wider
 
 
 def _choose_proportions(
@@ -463,6 +522,7 @@ def _check_folds(
     reduction: _Reduction,
     folds: ReducedFolds,
     spectra: Sequence[Spectrum],
+    n_agreed: int,
     proportions: Proportions,
     references: Array,
     votes: Index,
@@ -474,7 +534,7 @@ def _check_folds(
     extents = np.abs(references).max(axis=(1, 2))
     is_off_centre = offsets > tuning.off_centre * extents
     doubtful = is_off_centre | (votes < 0).any(axis=1)
-    doubtful |= _find_doubtful_folds(problem, spectra, proportions)
+    doubtful |= _find_doubtful_folds(problem, spectra, n_agreed, proportions)
     findings: list[tuple[Finding, ...]] = [()] * len(spectra)
     for i in np.flatnonzero(doubtful).tolist():
         spectrum, remaining = spectra[i], folds.remaining[i]
@@ -506,7 +566,7 @@ def _check_folds(
             method=spectrum.method,
             storage=problem.cost.storage,
             n_products=spectrum.n_products,
-            n_agreed_axes=problem.fit.diagnostics.n_agreed_axes,
+            n_agreed_axes=n_agreed,
         )
         labels = [problem.local.landmarks[int(j)] for j in remaining]
         findings[i] = check_solution(facts, spectrum.axes, problem.local.names, labels, tuning)
@@ -514,7 +574,10 @@ def _check_folds(
 
 
 def _find_doubtful_folds(
-    problem: DeformableProblem, spectra: Sequence[Spectrum], proportions: Proportions
+    problem: DeformableProblem,
+    spectra: Sequence[Spectrum],
+    n_agreed: int,
+    proportions: Proportions,
 ) -> Mask:
     """Find the folds (g,) in which ``check_solution`` may have something to report.
 
@@ -524,8 +587,11 @@ def _find_doubtful_folds(
     axes = np.stack([spectrum.axes for spectrum in spectra])
     values = np.stack([spectrum.values for spectrum in spectra])
     _, m, k = axes.shape
-    n_free = k - problem.fit.diagnostics.n_agreed_axes
-    if n_free > problem.local.n_dims or values.shape[1] <= k or problem.cost.rank_deficiency.any():
+    if (
+        k - n_agreed > problem.local.n_dims
+        or values.shape[1] <= k
+        or problem.cost.rank_deficiency.any()
+    ):
         return np.ones(len(spectra), dtype=bool)
     eps = np.finfo(np.float64).eps
     steps = values[:, k] - values[:, k - 1]

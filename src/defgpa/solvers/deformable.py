@@ -180,7 +180,7 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
     wider = spectrum
     if proportions.determined:
-        wider = add_agreed_axes(spectrum, eigenvalues, shapes, cost, method)
+        wider = add_agreed_axes(spectrum, proportions.matrix, shapes, cost, method)
     n_agreed = wider.n_axes - spectrum.n_axes
     if n_agreed:
         spectrum, moments = wider, shapes.moments(wider.axes)
@@ -264,28 +264,30 @@ def add_free_axes(
 
 
 def add_agreed_axes(
-    spectrum: Spectrum, eigenvalues: Array, shapes: ShapeSet, cost: WeightedCost, method: Method
+    spectrum: Spectrum,
+    matrix: Array,
+    shapes: ShapeSet,
+    cost: WeightedCost,
+    method: Method,
+    start: Array | None = None,
 ) -> Spectrum:
     """Add axes that cost about as much as the dearest of d, if the shapes agree on them.
 
     Where shapes are thin in a direction, noise makes it as dear as a bend of the long ones, and the
-    eigenproblem may take the bend, or a mixture of both. The thinner the reference, by its
-    covariance ``eigenvalues`` (d,), the more a bend may cost and still be such a rival. If the
-    shapes surely have a part in the dearest axis or in one of its rivals, rigidity chooses among
-    all up to the last in which they are likely to have one.
+    eigenproblem may take the bend, or a mixture of both. If the shapes surely have a part in the
+    dearest axis or in one of its rivals, rigidity chooses among all up to the last in which they
+    are likely to have one. ``matrix`` (k, d) is A of the reference made of the axes so far.
     """
-    tuning, rank, values = method.tuning, shapes.rank, spectrum.values
-    is_rounding = values[rank - 1] <= 1e3 * np.finfo(np.float64).eps * cost.n_shapes
-    if not method.by_rigidity or spectrum.n_axes > rank or is_rounding:
+    tuning, rank = method.tuning, shapes.rank
+    if not method.by_rigidity or spectrum.n_axes > rank:
         return spectrum
-    thinness = np.sqrt(eigenvalues[0] / max(eigenvalues[rank - 1], _FLAT**2 * eigenvalues[0]))
-    limit = min(tuning.rival_cost * thinness * values[rank - 1], tuning.rival_share * cost.n_shapes)
+    limit = compute_rival_limit(spectrum.values, matrix, rank, cost.n_shapes, tuning)
     if not spectrum.next_value < limit:
         return spectrum
     max_axes, n_wanted, wide = min(tuning.max_axes, cost.n_landmarks - 2), rank, spectrum
     while n_wanted < max_axes and wide.next_value < limit:
         n_wanted = min(2 * n_wanted + 1, max_axes)
-        wide = find_cheapest_axes(cost, method, n_wanted)
+        wide = find_cheapest_axes(cost, method, n_wanted, start)
     wide = wide.truncate(max(rank, int((wide.values[: wide.n_axes] < limit).sum())))
     moments = shapes.moments(wide.axes)
     proportions = fit_rigid_proportions(moments, tuning.max_rounds)
@@ -294,6 +296,22 @@ def add_agreed_axes(
     if n_axes <= rank or agreement[rank - 1 :].max() <= tuning.agreed:
         return spectrum
     return wide.truncate(n_axes)
+
+
+def compute_rival_limit(
+    values: Array, matrix: Array, rank: int, n_shapes: int, tuning: Tuning
+) -> Array:
+    """Compute the cost (…) below which further axes are rivals of the dearest of d.
+
+    The thinner the reference, A (…, k, d), the more a bend may cost and still be one. Where the
+    dearest of the axes costs nothing but rounding, none is.
+    """
+    extents, dearest = np.linalg.svd(matrix, compute_uv=False), values[..., rank - 1]
+    longest = extents[..., 0]
+    thinness = longest / np.maximum(extents[..., rank - 1], _FLAT * longest)
+    limit = np.minimum(tuning.rival_cost * thinness * dearest, tuning.rival_share * n_shapes)
+    is_rounding = dearest <= 1e3 * np.finfo(np.float64).eps * n_shapes
+    return np.asarray(np.where(is_rounding, -np.inf, limit))
 
 
 def choose_metric(cost: WeightedCost, method: Method) -> LandmarkMetric | None:
