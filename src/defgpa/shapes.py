@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -161,11 +162,15 @@ class Shapes:
         """
         if weights is None:
             return None
-        values = _convert_numbers(weights, "weights")
-        if values.shape != points.shape[:2]:
+        try:
+            values, size = _convert_numbers(weights, "weights"), points.shape[:2]
+        except ValueError:  # numpy has its own about rows of unequal length
+            raise ShapeError(self._explain_weights(weights)) from None
+        if values.shape != size:
+            remedy = " Transpose them." if values.shape == size[::-1] else ""
             raise ShapeError(
-                f"'weights' must have one number per shape and landmark, {points.shape[:2]}; "
-                f"got size {values.shape}."
+                f"'weights' must have one number per shape and landmark, {size}; "
+                f"got size {values.shape}.{remedy}"
             )
         values[np.isnan(points).all(axis=2)] = 0.0
         bad = ~np.isfinite(values) | (values < 0.0)
@@ -178,6 +183,20 @@ class Shapes:
             )
         points[values == 0.0] = np.nan
         return freeze(values)
+
+    def _explain_weights(self, weights: ArrayLike) -> str:
+        """Say which weight is no number, or which shape has another count of them."""
+        table, size = np.asarray(weights, dtype=object), (self.n_shapes, self.n_landmarks)
+        problem = f"got {weights!r:.40}"
+        if table.shape == size:
+            i, j = next(at for at, value in np.ndenumerate(table) if not isinstance(value, Real))
+            problem = f"landmark {self.landmarks[j]!r} of shape {self.names[i]!r} has "
+            problem += f"{table[i, j]!r:.40}. Use 0 for a landmark that should not count"
+        elif table.shape == size[:1]:
+            counts = [np.size(row) for row in table]
+            i = next((i for i, count in enumerate(counts) if count != self.n_landmarks), 0)
+            problem = f"shape {self.names[i]!r} has {counts[i]}"
+        return f"'weights' must have one number per shape and landmark, {size}; {problem}."
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Shapes do not change; '{name}' cannot be set. Make new Shapes.")

@@ -297,3 +297,20 @@ def test_landmarks_of_several_specimens_that_went_wrong_are_one_note(run, tmp_pa
     told = json.loads((tmp_path / "out" / "summary.json").read_text())["findings"]
     one = next(own for own in told if own["problem"] == "misplaced-landmark")
     assert [part["shapes"] for part in one["parts"]] == [["w1"], ["w5"], ["w8"]]
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "problem"),
+    [
+        ("-1", (), "The weight of landmark 'q' of 'a' ({path}) is -1: weights are 0 or positive."),
+        ("good", (), "{path}, line 3: expected a number; found 'good'."),
+        ("1", ("--weights", "quality"), "{path} has no column 'quality' with a weight"),
+    ],
+)
+def test_bad_weights_are_one_sentence(run, tmp_path, weight, options, problem):
+    path = tmp_path / "set.csv"
+    path.write_text(f"shape,landmark,x,y,weight\na,p,1,2,1\na,q,3,4,{weight}\na,r,5,1,1\n")
+    code, _, err = run("info", path, *options)
+    assert code == 2
+    assert problem.format(path=path) in err
+    assert err.count("Error") == 1

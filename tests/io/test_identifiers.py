@@ -110,9 +110,22 @@ def test_a_least_likelihood_without_likelihoods_is_refused(read):
         read("shape,landmark,x,y\na,p,1,2\na,q,3,4\n", min_likelihood=0.5)
 
 
-def test_a_negative_weight_is_refused_with_its_landmark(read):
-    with pytest.raises(FormatError, match=r"The weight of landmark 'q' of 'a' .* is -1: weights"):
-        read("shape,landmark,x,y,weight\na,p,1,2,1\na,q,3,4,-1\n")
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("-1", r"landmark 'q' of 'a' .* is -1: weights are 0 or positive"),
+        ("NA", r"landmark 'q' of 'a' .* is nan: weights are 0 or positive"),
+        ("good", r"line 3: expected a number; found 'good'"),
+    ],
+)
+def test_a_bad_weight_is_refused_with_its_landmark_or_line(read, word, problem):
+    with pytest.raises(FormatError, match=problem):
+        read(f"shape,landmark,x,y,weight\na,p,1,2,1\na,q,3,4,{word}\n")
+
+
+def test_a_column_of_weights_that_is_not_there_is_refused(read):
+    with pytest.raises(FormatError, match=r"no column 'quality' with a weight .* weights='none'"):
+        read("shape,landmark,x,y\na,p,1,2\na,q,3,4\n", weights="quality")
 
 
 def test_row_numbers_left_over_from_larger_tables_are_no_labels(tmp_path):

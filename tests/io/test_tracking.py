@@ -115,6 +115,26 @@ def test_weights_are_kept_by_saved_results(tmp_path):
     np.testing.assert_array_equal(again.shapes.weights, WEIGHTED.weights)
 
 
+@pytest.mark.parametrize(
+    ("weights", "problem"),
+    [
+        (np.ones((5, 4)), "(4, 5); found numbers of size (5, 4). To read the points alone"),
+        (np.full((4, 5), "good"), "(4, 5); found 'good'. To read the points alone"),
+        (np.full((4, 5), -1.0), "is -1: weights are 0 or positive. To read the points alone"),
+        (np.full((4, 5), np.nan), "is nan: weights are 0 or positive. To read the points alone"),
+    ],
+    ids=["size", "words", "negative", "nan"],
+)
+def test_bad_weights_of_an_archive_are_refused_with_a_remedy(tmp_path, weights, problem):
+    path = tmp_path / "set.npz"
+    np.savez(path, points=WEIGHTED.points, weights=weights)
+    with pytest.raises(FormatError) as caught:
+        read_shapes(path)
+    assert str(path) in str(caught.value)
+    assert problem in str(caught.value)
+    assert not read_shapes(path, weights=None).has_weights
+
+
 def test_weights_that_a_format_cannot_hold_are_told():
     assert "landmark weights" in defgpa.io.find_unsupported_metadata(WEIGHTED, "a.tps")
     assert defgpa.io.find_unsupported_metadata(WEIGHTED, "a.csv") == ()

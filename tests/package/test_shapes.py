@@ -241,7 +241,22 @@ BAD = {
         {"weights": with_entry((1, 3), np.inf, WEIGHTS)},
         ["'4'", "'shape_2'", "is inf", "finite"],
     ),
-    "words as weights": (FULL, {"weights": [["a"] * 30] * 4}, ["weights must be numbers"]),
+    "words as weights": (
+        FULL,
+        {"weights": [[1.0] * 30] * 3 + [[1.0] * 29 + ["good"]]},
+        ["one number per shape", "landmark '30' of shape 'shape_4' has 'good'. Use 0"],
+    ),
+    "the name of a column as weights": (
+        FULL,
+        {"weights": "likelihood"},
+        ["one number per shape and landmark, (4, 30); got 'likelihood'."],
+    ),
+    "rows of weights of unequal length": (
+        FULL,
+        {"weights": [[1.0] * 30] * 3 + [[1.0] * 29]},
+        ["(4, 30); shape 'shape_4' has 29."],
+    ),
+    "weights by landmark": (FULL, {"weights": np.ones((30, 4))}, ["(30, 4). Transpose them."]),
     "a shape of weight 0": (
         FULL,
         {"weights": with_entry(2, 0.0, WEIGHTS)},

@@ -43,7 +43,7 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     landmarks = list_landmarks(specimens)
     points = _stack_points(specimens, landmarks, options.dimension)
     _require_whole_landmarks(specimens, landmarks, points)
-    weights = _stack_weights(specimens, landmarks, points, options.min_likelihood)
+    weights = _stack_weights(specimens, landmarks, points, options)
     _warn_of_rare_landmarks(points)
     specimens = [replace(specimen, points=_NO_POINTS) for specimen in specimens]
     del read  # of large files, only the stack is kept beside the copy in Shapes
@@ -214,10 +214,16 @@ def _stack_weights(
     specimens: Sequence[Sourced],
     landmarks: Sequence[str],
     points: Array,
-    min_likelihood: float | None,
+    options: ReadOptions,
 ) -> Array | None:
     """Return (n, m) landmark weights if files state some, and hide points below the least one."""
+    min_likelihood = options.min_likelihood
     if all(specimen.weights is None for specimen in specimens):
+        if options.weights not in (None, "likelihood"):
+            raise FormatError(
+                f"{specimens[0].path} has no column {options.weights!r} with a weight for every "
+                f"landmark. Name another, or take none: {name_option('weights', 'none')}."
+            )
         if min_likelihood is not None:
             raise FormatError(
                 f"{specimens[0].path} states no likelihoods. "

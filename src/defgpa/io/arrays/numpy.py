@@ -32,7 +32,7 @@ from defgpa.io.arrays.axes import (
     to_real_numbers,
 )
 from defgpa.io.atomic import replace_file
-from defgpa.io.files import list_names, make_format_error, mask_missing, translate_errors
+from defgpa.io.files import list_names, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.limits import Budget
 from defgpa.io.text.variables import get_variable_columns
@@ -73,10 +73,15 @@ def _find_weights(
     """Find the landmark weights (n, m) of an archive, if they are asked for."""
     if options.weights is None or "weights" not in arrays:
         return None
-    weights = to_real_numbers(path, arrays["weights"])
-    if weights.shape != size:
-        raise make_format_error(path, f"'weights' of size {size}", f"size {weights.shape}")
-    return list(weights)
+    stored = arrays["weights"]
+    if stored.dtype.kind not in "fiub" or stored.shape != size:
+        remedy = f"To read the points alone: {name_option('weights', 'none')}."
+        expected = f"'weights' with one number per shape and landmark, {size}"
+        actual = f"numbers of size {stored.shape}"
+        if stored.dtype.kind not in "fiub":
+            actual = repr(str(stored.flat[0]))[:40] if stored.size else "nothing"
+        raise FormatError(f"{path}: expected {expected}; found {actual}. {remedy}")
+    return list(to_real_numbers(path, stored))
 
 
 def read_npy(path: Path, options: ReadOptions) -> Document:
