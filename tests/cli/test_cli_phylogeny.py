@@ -41,6 +41,7 @@ def test_phylo_writes_signal_ancestors_model_and_rates(heads, capsys):
     summary = json.loads((heads / "out" / "phylo.json").read_text())
     assert summary["anova"][0]["df"] == 1
     assert summary["rates"]["groups"] == ["x", "y"]
+    assert summary["rates"]["pairs"][0]["ratio"] == pytest.approx(summary["rates"]["ratio"])
     ancestors = defgpa.read_shapes(heads / "out" / "ancestors.csv")
     assert ancestors.names[0] == "root"
     assert ancestors.n_shapes == 7
@@ -84,6 +85,10 @@ def test_covary_tests_modules_and_compares_hypotheses(heads, capsys):
     shapes = defgpa.read_shapes("heads.tps")
     expected = defgpa.statistics.modularity(shapes, "aaababbb", 19)
     assert summary["modularity"][0]["observed"] == pytest.approx(expected.observed)
+    assert summary["modularity"][0]["interval"] == pytest.approx(expected.interval)
+    pair = summary["hypotheses_modularity"][0]
+    assert [pair["a"], pair["b"]] == ["jaw=1-3+5,skull=*", "a=1-4,b=5-8"]
+    assert 0 < pair["p"] <= 1
     assert (heads / "out" / "modularity_2.png").stat().st_size > 1000
     assert len((heads / "out" / "scores.csv").read_text().splitlines()) == 17
 

@@ -302,12 +302,19 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
         "--data",
         folder / "sides.csv",
         *words,
-        "--permutations",
-        9,
+        *("--permutations", 9, "-o", folder / "sides"),
     )
     assert code == 0
     assert "Matching symmetry, 3 individuals" in out
     assert "Residuals" in out
+    assert "Asymmetry of size" in out
+    rows = table(folder / "sides" / "size_symmetry.csv")
+    shapes, who = defgpa.read_shapes(folder / "moths.tps"), [k // 4 for k in range(12)]
+    found = symmetry(shapes, individual=who, side=list("lr") * 6, n_permutations=9)
+    expected = found.size_table
+    assert [float(row["ss"]) for row in rows] == pytest.approx([row.ss for row in expected])
+    summary = json.loads((folder / "sides" / "symmetry.json").read_text(encoding="utf-8"))
+    assert summary["size_table"][0]["ss"] == pytest.approx(expected["individual"].ss)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from test_semilandmarks import passing_points
 import defgpa
 from defgpa import DefgpaError, Shapes
 from defgpa.cli import main
+from defgpa.formatting import format_number
 from defgpa.report import write_report, write_statistics
 from defgpa.statistics import (
     allometry,
@@ -177,6 +178,23 @@ def test_the_words_say_what_was_found(page, everything):
     assert f"The figure shows {slid.names[int(np.argmax(slid.distances.max(axis=1)))]}," in page
     titles = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
     assert titles[:8] == ["Term", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(&gt;F)"]
+
+
+def test_size_asymmetry_intervals_and_pairs_of_rates_are_in_the_report(tmp_path):
+    sides = symmetry(moths(), individual=np.arange(12) // 2, side=list("lr") * 6, n_permutations=9)
+    modules = modularity(moths(), HALVES, 9)
+    rates = evolutionary_rates(moths()[:6], TREE, list("xxyyzz"), list("abcdef"), 9)
+    slopes = group_allometry(moths(), KIND, n_permutations=9)
+    write_statistics([sides, modules, rates, slopes], tmp_path / "page.html")
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "Asymmetry of size" in page
+    assert sides.size_table.cells()[1][2] in page
+    low, high = map(format_number, modules.interval)
+    assert f"95 % interval {low} to {high}" in page
+    for pair, ratio, p in rates.cells():
+        assert re.search(rf"{pair}</t.>\s*<td[^>]*>{ratio}</td>\s*<td[^>]*>{p}</td>", page)
+    for group, length in zip(slopes.groups, slopes.lengths, strict=True):
+        assert re.search(rf">{group}</t.>\s*<td[^>]*>{format_number(length)}</td>", page)
 
 
 def test_nothing_found_is_said_as_well(tmp_path):

@@ -88,19 +88,26 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
     """Test integration and modularity of every hypothesis, and compare them where several are."""
     from defgpa.statistics import compare_effect_sizes, integration, modularity
 
-    for name, test in {"integration": integration, "modularity": modularity}.items():
+    for name, run_test in {"integration": integration, "modularity": modularity}.items():
         tests: list[ModuleTest] = []
         for k, (_, partition) in enumerate(hypotheses, 1):
-            tests.append(analysis.permute(test, analysis.sample, partition))
+            tests.append(analysis.permute(run_test, analysis.sample, partition))
             suffix = "" if len(hypotheses) == 1 else f"_{k}"
             analysis.add(f"{name}{suffix}", tests[-1], plot="permuted")
         analysis.results[name] = [
-            {"modules": t.modules, "observed": t.observed, "z": t.z, "p": t.p} for t in tests
+            {
+                "modules": test.modules,
+                "observed": test.observed,
+                "z": test.z,
+                "p": test.p,
+                "interval": test.interval,
+            }
+            for test in tests
         ]
         if len(tests) > 1:
             compared = compare_effect_sizes(tests, [words for words, _ in hypotheses])
             analysis.console.say(f"Hypotheses compared by the Z of {tests[0].statistic}")
-            analysis.add(f"hypotheses_{name}", compared)
+            analysis.add(f"hypotheses_{name}", compared, compared.records())
 
 
 def _parse_modules(words: str, shapes: Shapes) -> dict[str, Modules]:

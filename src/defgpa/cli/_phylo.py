@@ -115,7 +115,14 @@ def command(
         if rates is not None:
             groups = analysis.find_column(rates, "--rates")
             compared = analysis.permute(evolutionary_rates, analysis.sample, tree, groups)
-            values = {"groups": compared.names, "rates": compared.rates, "p": compared.p}
+            values = {
+                "groups": compared.names,
+                "rates": compared.rates,
+                "ratio": compared.ratio,
+                "z": compared.z,
+                "p": compared.p,
+                "pairs": compared.records(),
+            }
             analysis.add("rates", compared, values, "permuted")
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from defgpa.statistics import Symmetry
 
 _NAMES = ResultNames(
-    "Symmetry", "symmetry.json", ("symmetry", "asymmetry", "symmetric", "asymmetric")
+    "Symmetry",
+    "symmetry.json",
+    ("symmetry", "asymmetry", "size_symmetry", "symmetric", "asymmetric"),
 )
 
 
@@ -77,6 +79,8 @@ def command(
         analysis.results |= _collect_results(result, shapes)
         analysis.add("symmetry", result, plot="symmetry", links=shapes.links)
         analysis.files.write_table("asymmetry.csv", result.indices_to_csv())
+        if result.size_table is not None:
+            analysis.files.write_table("size_symmetry.csv", result.size_table.to_csv())
         for name in ("symmetric", "asymmetric"):
             points = getattr(result, name)
             analysis.files.write_shapes(name, points, result.individuals, shapes.landmarks)
@@ -108,6 +112,7 @@ def _collect_results(result: Symmetry, shapes: Shapes) -> dict[str, Any]:
     return {
         "kind": result.kind,
         "table": [row.__dict__ for row in result.table],
+        "size_table": [row.__dict__ for row in result.size_table or ()],
         "coordinates": result.provenance.to_dict(),
         "pairs": [[shapes.landmarks[a], shapes.landmarks[b]] for a, b in result.pairs],
         "directional": result.directional_index,

@@ -180,7 +180,11 @@ def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
         "individuals), in units of centroid size.",
     )
     table, picture = _tabulate_effects(symmetry.table), _draw("symmetry", symmetry, links=links)
-    return Section("Symmetry", words, "The two-way table", table, picture)
+    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    if symmetry.size_table is not None:
+        caption = "Asymmetry of size: the two-way table of log centroid size"
+        further = ((caption, _tabulate_effects(symmetry.size_table)),)
+    return Section("Symmetry", words, "The two-way table", table, picture, further)
 
 
 def _describe_repeatability(repeatability: Repeatability, links: Links) -> Section:
@@ -267,10 +271,14 @@ def _describe_modules(test: ModuleTest, links: Links) -> Section:
         "r-PLS is the correlation between modules along the axes that covary most. Chance permutes "
         "the specimens of each module.",
     )
+    interval = ""
+    if test.interval is not None:
+        low, high = map(format_number, test.interval)
+        interval = f", 95 % interval {low} to {high} from resampling specimens"
     words = (
         f"Modules: {format_some(test.modules, _MAX_NAMES)}. {meaning}",
         f"{test.statistic} is {test.observed:.3f} (Z {format_number(test.z)}, "
-        f"P {format_p_values([test.p])[0]}).",
+        f"P {format_p_values([test.p])[0]}{interval}).",
     )
     table = [("Module", "Module", test.statistic)]
     table += [(str(a), str(b), format_number(value)) for a, b, value in test.to_rows()]
@@ -298,7 +306,11 @@ def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Sectio
     )
     table = _tabulate_effects(allometry.anova.table)
     header = ("Pair", "Length difference", "P", "Angle", "P")
-    further = (("Slopes of groups", [header, *allometry.cells()]),)
+    slopes = zip(allometry.groups, map(format_number, allometry.lengths), strict=True)
+    further = (
+        ("Slopes of groups", [("Group", "Slope length"), *slopes]),
+        ("Slopes compared", [header, *allometry.cells()]),
+    )
     picture = _draw("group_allometry", allometry, height=3.4)
     return Section("Shape and size by group", words, "Model", table, picture, further)
 
@@ -365,7 +377,11 @@ def _describe_rates(rates: EvolutionaryRates, links: Links) -> Section:
     )
     rows = zip(rates.names, rates.counts, rates.rates, strict=True)
     table = [("Group", "Species", "Rate"), *((n, str(k), format_number(r)) for n, k, r in rows)]
-    return Section("Rates of evolution", words, "Rates", table, _draw("permuted", rates))
+    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    if len(rates.names) > 2:
+        further = (("Pairs of groups", [("Pair", "Ratio", "P"), *rates.cells()]),)
+    picture = _draw("permuted", rates)
+    return Section("Rates of evolution", words, "Rates", table, picture, further)
 
 
 def _describe_sliding(slid: SlidShapes, links: Links) -> Section:

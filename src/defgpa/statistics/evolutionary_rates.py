@@ -83,16 +83,19 @@ class EvolutionaryRates(Rows):
         lines = [head + f"P {format_number(self.p)}", str(self.provenance), ""]
         lines.append(align_columns([("", "species", "rate"), *rates]))
         if len(self.names) > 2:
-            pairs = self._rows()
-            chances = format_p_values([row[-1] for row in pairs])
-            cells = [
-                (f"{row[0]} – {row[1]}", format_number(row[4]), p)
-                for row, p in zip(pairs, chances, strict=True)
-            ]
-            lines += ["", align_columns([("", "ratio", "P"), *cells])]
+            lines += ["", align_columns([("", "ratio", "P"), *self.cells()])]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the pairs of groups as text, without a header."""
+        rows = self._rows()
+        chances = format_p_values([row[-1] for row in rows])
+        return [
+            (f"{a} – {b}", format_number(ratio), p)
+            for (a, b, _, _, ratio, _), p in zip(rows, chances, strict=True)
+        ]
 
 
 def evolutionary_rates(

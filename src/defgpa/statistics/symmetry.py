@@ -92,7 +92,10 @@ class Symmetry:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
         da, fa = self.directional_index, self.fluctuating_index
         indices = f"Directional {da:.5g}, fluctuating {fa:.5g} (RMS)"
-        return f"{head}\n{self.provenance}\n\n{self.table}\n\n{indices}"
+        text = f"{head}\n{self.provenance}\n\n{self.table}\n\n{indices}"
+        if self.size_table is None:
+            return text
+        return f"{text}\n\nAsymmetry of size (log centroid size)\n{self.size_table}"
 
     __repr__ = __str__
 
