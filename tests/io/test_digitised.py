@@ -85,6 +85,66 @@ class TestStereoMorph:
             read_shapes(tmp_path / "a.txt")
 
 
+def write_curves(path, **curves):
+    """Write landmarks in pixels, and curves below their tags."""
+    rows = {name: "".join(f"\t\t\t{x}\t{y}\n" for x, y in c) for name, c in curves.items()}
+    blocks = "".join(
+        f"\t\t<{name} type=matrix rownames=FALSE nrow=9 ncol=2 as.numeric=TRUE >\n{row}"
+        f"\t\t</{name}>\n"
+        for name, row in rows.items()
+    )
+    path.write_text(
+        "<shapes type=list>\n\t<landmarks.pixel type=matrix rownames=TRUE >\n\t\tA\t1\t2\n"
+        "\t\tB\t4\t5\n\t</landmarks.pixel>\n\t<curves.control type=list >\n\t\t<top type=matrix >\n"
+        "\t\t\t0\t0\n\t\t</top>\n\t</curves.control>\n"
+        f"\t<curves.pixel type=list >\n{blocks}\t</curves.pixel>\n</shapes>\n"
+    )
+
+
+TOP = [(0, 0), (1, 0), (4, 0), (10, 0)]
+SIDE = [(0, 0), (0, 3), (0, 6)]
+
+
+class TestCurvesOfStereoMorph:
+    def test_curves_stand_behind_landmarks(self, tmp_path):
+        write_curves(tmp_path / "a.txt", top=TOP, side=SIDE)
+        shapes = read_shapes(tmp_path / "a.txt")
+        assert shapes.landmarks[:3] == ("A", "B", "curve1_1")
+        assert shapes.landmarks[-1] == "curve2_3"
+        assert shapes.points[0].tolist() == [[1, 2], [4, 5], *map(list, TOP + SIDE)]
+
+    def test_curves_are_matched_by_name_and_resampled(self, tmp_path):
+        write_curves(tmp_path / "a.txt", top=TOP, side=SIDE)
+        write_curves(tmp_path / "b.txt", side=[(0, 0), (0, 12)], top=[(1, 0), (21, 0)])
+        shapes = read_shapes(tmp_path, curve_points=5)
+        assert shapes.n_landmarks == 12
+        top, side = np.linspace(0, 10, 5), np.linspace(0, 12, 5)
+        np.testing.assert_allclose(shapes.points[0, 2:7, 0], top, atol=1e-9)
+        np.testing.assert_allclose(shapes.points[1, 7:, 1], side, atol=1e-9)
+
+    def test_unequal_curves_and_a_curve_that_lacks_are_left_out(self, tmp_path):
+        write_curves(tmp_path / "a.txt", top=TOP, side=SIDE)
+        write_curves(tmp_path / "b.txt", side=SIDE)
+        for count in (None, 5):
+            with pytest.warns(DefgpaWarning, match="curves do not have the same number of points"):
+                shapes = read_shapes(tmp_path, curve_points=count)
+            assert shapes.landmarks == ("A", "B")
+
+    def test_older_files_name_the_curve_in_every_row(self, tmp_path):
+        rows = "".join(f"\tedge{k:04d}\t{x}\t{y}\n" for k, (x, y) in enumerate(TOP, 1))
+        text = f"<curves.scaled>\n{rows}</curves.scaled>\n"
+        (tmp_path / "a.txt").write_text(text)
+        assert read_shapes(tmp_path / "a.txt").points[0].tolist() == [list(p) for p in TOP]
+        (tmp_path / "a.txt").write_text(STEREOMORPH + text.replace("scaled", "pixel"))
+        with pytest.warns(DefgpaWarning, match="its curves are in pixels and its landmarks are"):
+            assert read_shapes(tmp_path / "a.txt").n_landmarks == 3
+
+    def test_a_wrong_point_is_named_with_its_line(self, tmp_path):
+        write_curves(tmp_path / "a.txt", top=[(0, 0), (1, "2\t3\t4")])
+        with pytest.raises(FormatError, match=r"a\.txt, line 14: expected the 2 or 3 coordinates"):
+            read_shapes(tmp_path / "a.txt")
+
+
 PICKED = """<!DOCTYPE PickedPoints>
 <PickedPoints>
  <DocumentData>

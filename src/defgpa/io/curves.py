@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from defgpa.shapes import number_labels
 if TYPE_CHECKING:
     from scipy.interpolate import CubicSpline
 
+_NAMED = "curve:"  # before the name of a curve, until it has a number
 _OWN_NAME = re.compile(r"(curve|outline)([1-9][0-9]*)_([1-9][0-9]*)")
 _OTHER_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)[ _.:-]([0-9]+)", re.IGNORECASE)
 _SHORT_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)", re.IGNORECASE)
@@ -42,12 +43,47 @@ def equalise_curves(specimens: Sequence[Sourced], count: int | None) -> list[Sou
         Resample each curve to so many points. Without it curves stay where all specimens have
         as many points on them; otherwise they are left out with a warning.
     """
+    specimens = _number_curves(specimens)
     specimens = [_recognise_curves(specimen, _OWN_NAME) for specimen in specimens]
     if count is not None or _has_unequal_labels(specimens):
         specimens = [_recognise_curves(specimen, _OTHER_NAME) for specimen in specimens]
     if count is not None:
         specimens = [_resample_curves(specimen, count) for specimen in specimens]
     return _drop_unequal_curves(specimens)
+
+
+def name_curve_point(curve: str, number: int) -> str:
+    """Name a point of a curve that its file names; `equalise_curves` numbers the curves of all."""
+    return f"{_NAMED}{curve}_{number}"
+
+
+def _number_curves(specimens: Sequence[Sourced]) -> list[Sourced]:
+    """Replace the names of curves by numbers, the same one for the same name in all specimens."""
+    names = (name for specimen in specimens for name in specimen.curves)
+    prefixes = dict.fromkeys(n.rpartition("_")[0] for n in names if n.startswith(_NAMED))
+    numbers = {prefix: f"curve{k}" for k, prefix in enumerate(prefixes, 1)}
+    return [
+        _rename_curves(specimen, numbers) if numbers and specimen.curves else specimen
+        for specimen in specimens
+    ]
+
+
+def _rename_curves(specimen: Sourced, numbers: Mapping[str, str]) -> Sourced:
+    """Rename the points of curves, and order the curves by their numbers."""
+    order = {prefix: k for k, prefix in enumerate(numbers)}
+    places = [name.rpartition("_") for name in specimen.curves]
+    if any(prefix not in order for prefix, _, _ in places):
+        return specimen
+    n_landmarks = len(specimen.points) - len(places)
+    arranged = sorted(range(len(places)), key=lambda k: order[places[k][0]])
+    names = tuple(f"{numbers[places[k][0]]}_{places[k][2]}" for k in arranged)
+    points = specimen.points[n_landmarks:][arranged]
+    return replace(
+        specimen,
+        points=np.concatenate([specimen.points[:n_landmarks], points]),
+        labels=specimen.labels and (*specimen.labels[:n_landmarks], *names),
+        curves=names,
+    )
 
 
 def _has_unequal_labels(specimens: Sequence[Sourced]) -> bool:

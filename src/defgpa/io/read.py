@@ -89,8 +89,9 @@ def read_shapes(
     curve_points : int, optional
         Resample every curve to so many points at equal distances; by default curves are read as
         they are, and only where all specimens have the same number of points. Curves are
-        ``CURVES`` and ``OUTLINES`` of TPS files, curves of 3D Slicer, and landmarks whose labels
-        number them along curves (``C01_005`` in ``.pts``, ``curve1_5`` anywhere).
+        ``CURVES`` and ``OUTLINES`` of TPS files, curves of 3D Slicer and StereoMorph, and
+        landmarks whose labels number them along curves (``C01_005`` in ``.pts``, ``curve1_5``
+        anywhere).
     weights : str, optional
         Which numbers of a file are landmark weights: by default (``"likelihood"``) those that it
         calls weight, likelihood, confidence or score; or those in columns of this name; None

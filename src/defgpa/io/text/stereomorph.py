@@ -2,43 +2,96 @@
 
 One file is one specimen. Landmarks are rows of a name and coordinates between tabs, in pixels
 with y downwards and, where the image has a scale, also in its units with y upwards; the latter
-are taken. Points on curves (Bézier curves through control points) are left out.
+are taken. So are the points of curves, a matrix each below its name; control points are not read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from defgpa.errors import FormatError
+from defgpa.io.curves import name_curve_point
 from defgpa.io.files import make_format_error, mask_missing
-from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.text.lines import decode_head, parse_numbers, parse_numbers_fast, read_text
+from defgpa.io.format import Document, Format, ReadOptions, Specimen
+from defgpa.io.text.lines import decode_head, parse_numbers, parse_numbers_fast, read_text, warn
 
-_KINDS = ("landmarks.scaled", "landmarks.pixel")  # the first of them that is there
+_UNITS = ("scaled", "pixel")  # the first of them that is there
+_TAG = re.compile(r"<(?:([^/\s>][^\s>]*)[^>]*|/[^>]*)>")  # of a curve: opening or closing
 
 
 def read_stereomorph(path: Path, options: ReadOptions) -> Document:
-    """Read the landmarks of a shape file."""
+    """Read the landmarks and the curves of a shape file."""
     text = read_text(path)
-    blocks = (match for kind in _KINDS if (match := _find_block(text, kind)))
-    block = next((match for match in blocks if match[1].strip()), None)
-    if block is None:
-        raise make_format_error(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
+    unit = _find_unit(path, text)
     labels, points = [], []
-    for line, row in enumerate(block[1].split("\n"), start=text.count("\n", 0, block.start(1)) + 1):
-        if row.strip():
-            label, point = _parse_row(path, line, row)
-            labels.append(label)
-            points.append(point)
+    for line, row in _list_lines(text, f"landmarks.{unit}"):
+        label, point = _parse_row(path, line, row)
+        labels.append(label)
+        points.append(point)
+    curves = _parse_curves(path, text, unit)
+    names = [
+        name_curve_point(curve, k)
+        for curve, members in curves.items()
+        for k in range(1, len(members) + 1)
+    ]
+    points += [point for members in curves.values() for point in members]
     if not points or len({len(point) for point in points}) > 1:
         raise FormatError(f"{path}: expected landmarks with as many coordinates each.")
-    stack = mask_missing(np.array(points), options.missing)
-    metadata = _collect_metadata(text, scaled=block[0].startswith(f"<{_KINDS[0]}"))
-    return make_document(path, [stack], labels=tuple(labels), shape_metadata=[metadata])
+    specimen = Specimen(
+        path.stem,
+        mask_missing(np.array(points), options.missing),
+        (*labels, *names),
+        _collect_metadata(text, scaled=unit == "scaled"),
+        tuple(names),
+    )
+    return Document((specimen,))
+
+
+def _find_unit(path: Path, text: str) -> str:
+    """Find the unit in which there are landmarks, or else curves."""
+    for kind in ("landmarks", "curves"):
+        for unit in _UNITS:
+            if next(_list_lines(text, f"{kind}.{unit}"), None):
+                return unit
+    raise make_format_error(path, "a matrix <landmarks.scaled> or <landmarks.pixel>", "none")
+
+
+def _list_lines(text: str, kind: str) -> Iterator[tuple[int, str]]:
+    """List the lines between the tags of one kind, with their numbers in the file."""
+    block = _find_block(text, kind)
+    if block:
+        first = text.count("\n", 0, block.start(1)) + 1
+        lines = enumerate(block[1].split("\n"), start=first)
+        yield from ((line, row.strip()) for line, row in lines if row.strip())
+
+
+def _parse_curves(path: Path, text: str, unit: str) -> dict[str, list[list[float]]]:
+    """Parse the points of each curve, which stand below its tag or, in old files, beside its name.
+
+    Points of one curve have the same name in an old file, or are numbered with four digits.
+    """
+    curves: dict[str, list[list[float]]] = {}
+    tag = ""
+    for line, row in _list_lines(text, f"curves.{unit}"):
+        if match := _TAG.fullmatch(row):
+            tag = match[1] or ""
+            continue
+        if tag:
+            name, point = tag, parse_numbers(path, line, row.split())
+        else:
+            label, point = _parse_row(path, line, row)
+            name = re.sub(r"(?<=.)[0-9]{4}$", "", label)
+        if len(point) not in (2, 3):
+            raise make_format_error(path, "the 2 or 3 coordinates of a point", repr(row), line)
+        curves.setdefault(name, []).append(point)
+    if not curves and next(_list_lines(text, "curves.pixel"), None):
+        warn(f"{path}: its curves are in pixels and its landmarks are not; curves are left out.")
+    return curves
 
 
 def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
@@ -67,7 +120,9 @@ def _parse_row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
 
 def _looks_like_stereomorph(head: bytes) -> bool:
     text = decode_head(head).lstrip()
-    return text.startswith("<") and bool(re.search(r"<(shapes|landmarks\.(pixel|scaled))\b", text))
+    return text.startswith("<") and bool(
+        re.search(r"<(shapes|(landmarks|curves)\.(pixel|scaled))\b", text)
+    )
 
 
 FORMATS = (Format("stereomorph", (".txt",), _looks_like_stereomorph, read_stereomorph, write=None),)
