@@ -512,6 +512,8 @@ def test_disparity_and_classification_are_said_written_and_drawn(run, folder):
     assert code == 0
     assert "Procrustes variances of groups" in out
     assert "Superimposed coordinates of 12 specimens" in " ".join(out.split())
+    said = out.partition("Written:")[0]
+    assert max(map(len, said.splitlines())) <= 80
     assert table(folder / "spread" / "disparity.csv")[0]["a"] == "a"
     assert (folder / "spread" / "disparity.png").stat().st_size > 5000
     code, out, _ = run("classify", *words, "--permutations", 99, "-o", folder / "classes")

@@ -117,7 +117,7 @@ class Analysis:
         **settings: Any,
     ) -> None:
         """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
-        self.console.say(f"{result}\n")
+        self.console.say_result(f"{result}\n")
         self.files.write_table(f"{name}.csv", result.to_csv())
         if plot is not None:
             self.files.write_figure(f"{name}.png", plot, result, **settings)

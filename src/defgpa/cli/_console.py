@@ -147,6 +147,14 @@ class Console:
         width = min(RichConsole().width, 100)
         self.say(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
 
+    def say_result(self, text: str) -> None:
+        """Write lines to standard output, sentences broken at the width of the terminal.
+
+        Rows of tables, whose columns are two spaces or more apart, stay as they are.
+        """
+        for line in text.split("\n"):
+            (self.say if "  " in line else self.say_paragraph)(line)
+
     def messages(self) -> dict[str, object]:
         """Return what every command tells machines besides its results."""
         return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
