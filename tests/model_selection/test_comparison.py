@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -264,6 +265,22 @@ class TestVerdict:
         assert told in verdict.sentence
         assert verdict.sentence == f"{verdict.conclusion} Next: go on"
         assert verdict.conclusion.startswith("a predicts best")
+
+    @pytest.mark.parametrize(
+        ("rigid", "margin"),
+        [(True, "b, has an error 207 % above"), (False, "with an error 67 % below that of b")],
+    )
+    def test_a_large_difference_at_a_few_landmarks_is_not_called_chance(self, rigid, margin):
+        verdict = Verdict("a", "b", rigid, 1.0 - 1.0 / 3.07, 1.0, better_share=0.4)
+        assert verdict.conclusion.endswith(
+            f"{margin}: a few landmarks decide that; b predicts 60 % of the landmarks better "
+            "(p = 1, paired over landmarks)."
+        )
+        assert not replace(verdict, probability=np.nan).few_decide
+        assert not replace(verdict, probability=0.01).few_decide
+
+    def test_the_share_of_landmarks_predicted_better_is_counted(self, judged):
+        assert 0.5 < judged.verdict.better_share <= 1.0
 
     def test_a_few_landmarks_cannot_tell(self):
         table = compare(smooth_family(m=5), [DefGPA(Affine()), EuclideanGPA()])

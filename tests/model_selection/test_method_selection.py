@@ -1,6 +1,8 @@
 """The automatic choice of method and smoothing is sound: no folds, no worse than rigid."""
 
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from defgpa.model_selection.comparison import (
     Verdict,
     _find_cautions,
     _probability,
+    _subtract_errors,
     _Trial,
 )
 from defgpa.model_selection.method_selection import classify_estimator
@@ -51,6 +54,17 @@ def test_noise_is_aligned_rigidly(noise):
     assert selection.method == "rigid"
     assert isinstance(selection.estimator, EuclideanGPA)
     assert selection.comparison.verdict.rigid or not selection.comparison.verdict.clear
+
+
+def test_a_method_that_is_better_at_a_few_landmarks_only_is_said_to_be(noise):
+    comparison = select_method(noise, fold_size=4).comparison
+    rigid = comparison["EUC_d(scaling)"]
+    chosen = SimpleNamespace(name=rigid.name, cross_validation=object())
+    verdict = Verdict("AFF_r", rigid.name, False, 0.6, 1.0, better_share=0.3)
+    reason = method_selection._compare_with_rigid(
+        chosen, replace(comparison, verdict=verdict), rigid
+    )
+    assert reason == "affine alignment predicts better at a few landmarks only"
 
 
 def test_method_that_is_not_sound_is_passed_over_and_named(wings, monkeypatch):
@@ -202,6 +216,9 @@ def test_probability_of_dense_landmarks_is_that_of_an_even_hundred():
     trials = [_Trial(make_row(n, 1, 1), None, e) for n, e in (("a", better), ("b", worse))]
     even = np.linspace(0, 1499, 100).astype(int)
     thinned = [_Trial(t.row, None, t.per_landmark[even]) for t in trials]
-    assert _probability(*trials) == _probability(*thinned)
+    differences = _subtract_errors(*trials)
+    np.testing.assert_array_equal(differences, _subtract_errors(*thinned))
+    assert len(differences) == 100
+    assert 0.2 < _probability(differences) < 0.3  # 3e-19 if all of them counted
     verdict = Verdict("a", "b", False, 0.05, 5e-254)
     assert "p < 0.001" in verdict.sentence

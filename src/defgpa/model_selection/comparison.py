@@ -116,6 +116,8 @@ class Verdict:
         What to run next.
     cautions : tuple of str
         Sentences on what the best method does badly, although it predicts best.
+    better_share : float
+        Share of the paired landmarks that the best predicts better than the other; NaN if unknown.
 
     Examples
     --------
@@ -131,11 +133,17 @@ class Verdict:
     probability: float
     next_step: str = ""
     cautions: tuple[str, ...] = ()
+    better_share: float = np.nan
 
     @property
     def clear(self) -> bool:
         """Whether the difference is more than chance: of a probability below 0.05."""
         return self.probability < 0.05
+
+    @property
+    def few_decide(self) -> bool:
+        """Whether large errors at a few landmarks decide, against the majority of them."""
+        return self.probability >= 0.05 and self.better_share < 0.5
 
     @property
     def sentence(self) -> str:
@@ -150,7 +158,7 @@ class Verdict:
     @property
     def _deformable(self) -> str:
         margin = f"{_percent(self.gain)} below that of {self.against}"
-        if self.clear:
+        if self.clear or self.few_decide:
             return f"{self.best} predicts best, with an error {margin}: {self._chance}."
         return (
             f"{self.best} predicts best, but with an error only {margin}, {self._chance}: the "
@@ -162,7 +170,7 @@ class Verdict:
         if not self.against:
             return f"{self.best} predicts best."
         more = _percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
-        so = f": {self._chance}" if self.clear else f", {self._chance}"
+        so = f"{':' if self.clear or self.few_decide else ','} {self._chance}"
         return (
             f"{self.best} predicts best, these shapes need not be deformed: the next best, "
             f"{self.against}, has an error {more} above{so}."
@@ -174,6 +182,11 @@ class Verdict:
             return "with too few landmarks to tell that from chance"
         p = "p < 0.001" if self.probability < 0.001 else f"p = {self.probability:.2g}"
         tested = f"({p}, paired over landmarks)"
+        if self.few_decide:
+            return (
+                f"a few landmarks decide that; {self.against} predicts "
+                f"{_percent(1.0 - self.better_share)} of the landmarks better {tested}"
+            )
         return f"more than chance {tested}" if self.clear else f"which may be chance {tested}"
 
 
@@ -489,9 +502,16 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     rival = min(others, key=_relative_error)
     smallest, error = _relative_error(best), _relative_error(rival)
     gain = 1.0 - smallest / error if error > 0.0 else 0.0
-    verdict = Verdict(best.row.name, rival.row.name, best in rigid, gain, _probability(best, rival))
-    cautions = _find_cautions(best.row, min(rigid, key=_relative_error).row)
-    verdict = replace(verdict, cautions=cautions)
+    differences = _subtract_errors(best, rival)
+    verdict = Verdict(
+        best.row.name,
+        rival.row.name,
+        best in rigid,
+        gain,
+        _probability(differences),
+        cautions=_find_cautions(best.row, min(rigid, key=_relative_error).row),
+        better_share=float(np.mean(differences < 0.0)) if len(differences) else np.nan,
+    )
     # where rigid and deformable predict alike, what lies between them is the next to try
     return replace(verdict, next_step=_next_step(best.estimator if verdict.clear else ElasticGPA()))
 
@@ -521,15 +541,19 @@ def _relative_error(trial: _Trial) -> float:
     return trial.row.relative_cve
 
 
-def _probability(best: _Trial, other: _Trial) -> float:
-    """Of landmarks predicted so much better by chance, paired, and of either being the better."""
+def _subtract_errors(best: _Trial, other: _Trial) -> Array:
+    """Return the differences of the errors of landmarks, of those that differ, at most 100."""
     assert best.per_landmark is not None
     assert other.per_landmark is not None
     n_landmarks = len(best.per_landmark)
     # neighbours on a dense curve or mesh are no independent sample: 100 spread evenly are taken
     taken = np.unique(np.linspace(0, n_landmarks - 1, min(n_landmarks, MAX_TESTED)).astype(int))
     differences = (best.per_landmark - other.per_landmark)[taken]
-    differences = differences[np.isfinite(differences) & (differences != 0.0)]
+    return differences[np.isfinite(differences) & (differences != 0.0)]
+
+
+def _probability(differences: Array) -> float:
+    """Of landmarks predicted so much better by chance, paired, and of either being the better."""
     if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count

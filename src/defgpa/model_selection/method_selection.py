@@ -286,6 +286,8 @@ def _compare_with_rigid(candidate: _Candidate, comparison: Comparison, rigid: Me
         best = describe_method(verdict.best)
         if verdict.clear:
             return "no sound method predicts better"
+        if verdict.few_decide:
+            return f"{best} predicts better at a few landmarks only"
         return (
             f"{best} predicts left-out landmarks only {100.0 * verdict.gain:.2g} % better, which "
             "may be chance"
