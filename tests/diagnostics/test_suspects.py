@@ -108,8 +108,9 @@ def test_tracked_points_of_low_likelihood_do_not_bend_the_reference(tmp_path):
         return defgpa.procrustes.procrustes_distance(reference, family.truth)
 
     with pytest.warns(defgpa.DefgpaWarning, match="Likelihoods are landmark weights"):
-        read = defgpa.read_shapes(tmp_path / "mouse.csv")
-    cut = read.with_weights(np.where(read.weights < 0.6, 0.0, read.weights))
+        cut = defgpa.read_shapes(tmp_path / "mouse.csv")
+    with pytest.warns(defgpa.DefgpaWarning, match="0 of 600 points are below 0 and"):
+        read = defgpa.read_shapes(tmp_path / "mouse.csv", min_likelihood=0)
     np.testing.assert_allclose(read.weights, likelihood)
     good = measure(np.where(is_wrong[..., None], np.nan, points))
     assert measure(cut) < 1.1 * good

@@ -323,7 +323,7 @@ def tracked(likelihoods=True, individuals=(), dim=2):
     heads += [["bodyparts", *(p for _, p, _ in columns)], ["coords", *(a for _, _, a in columns)]]
     frames = SKULLS[:6, :, :dim].reshape(6 // len(several), len(several), 4, dim)
     rows = [
-        [k, *(c for own in frame for point in own for c in [*point, *[0.5] * likelihoods])]
+        [k, *(c for own in frame for point in own for c in [*point, *[0.75] * likelihoods])]
         for k, frame in enumerate(frames.tolist())
     ]
     return [*heads, *rows], frames.transpose(1, 0, 2, 3).reshape(6, 4, dim)

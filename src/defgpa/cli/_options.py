@@ -204,7 +204,8 @@ reading = _combine(
         "--min-likelihood",
         type=click.FloatRange(0),
         metavar="NUMBER",
-        help="Landmarks with a smaller weight count as missing.",
+        help="Landmarks with a smaller weight count as missing (default: 0.6 for DeepLabCut, else "
+        "0).",
     ),
     _reading_option(
         "--variable",

@@ -97,7 +97,8 @@ def read_shapes(
         calls weight, likelihood, confidence or score; or those in columns of this name; None
         for none.
     min_likelihood : float, optional
-        Landmarks of a smaller weight count as missing.
+        Landmarks of a smaller weight count as missing; by default those of files of DeepLabCut
+        whose likelihood is below 0.6, and none of others. 0 keeps all.
     variable : str, optional
         The variable to read from a file that holds several sets (``.mat``, ``.rda``, ``.npz``,
         ``.h5``).

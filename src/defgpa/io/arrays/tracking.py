@@ -26,6 +26,7 @@ from defgpa.io.files import make_format_error, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
 from defgpa.io.limits import Budget
 from defgpa.io.text.lines import warn
+from defgpa.io.weights import hide_unlikely
 
 _AXES = ("x", "y", "z")
 _PREDICTED = 1  # instance_type of SLEAP
@@ -38,15 +39,21 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
     how = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
     h5py = import_extra("h5py", how)
     with translate_errors(path, "HDF5 file"), h5py.File(path, "r") as file:
-        budget = Budget(path)
+        budget, note = Budget(path), ""
         if "instances" in file and "frames" in file:
             specimens = list(_read_sleap(file, options, budget))
         elif "tracks" in file and "node_names" in file:
             specimens = list(_read_sleap_analysis(file, options, budget))
         elif (table := _find_pandas_table(file)) is not None:
-            specimens = list(_read_deeplabcut(path, *_read_table(path, table, budget), options))
+            content = _read_table(path, table, budget)
+            specimens, note = hide_unlikely(
+                path, list(_read_deeplabcut(path, *content, options)), options
+            )
         elif (frame := _find_pandas_frame(file)) is not None:
-            specimens = list(_read_deeplabcut(path, *_read_frame(path, frame, budget), options))
+            content = _read_frame(path, frame, budget)
+            specimens, note = hide_unlikely(
+                path, list(_read_deeplabcut(path, *content, options)), options
+            )
         else:
             return _read_array(path, file, options, budget)
     visible = tuple(s for s in specimens if not np.isnan(s.points).all())
@@ -56,6 +63,7 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
     warn(
         f"{path}: every frame is a shape"
         + (f"; {left_out} in which nothing is visible are left out." if left_out else ".")
+        + note
     )
     return Document(
         tuple(

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa.arrays import Array
-from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen
 from defgpa.io.text.lines import warn
 from defgpa.io.text.table import Table, is_whole
+from defgpa.io.weights import hide_unlikely
 
 _HEADS = ("individuals", "bodyparts", "coords")
 _AXES = ("x", "y", "z")
@@ -47,19 +47,15 @@ def read_tracking(table: Table, options: ReadOptions) -> Document | None:
         for individual, parts in _find_individuals(table, heads).items()
         for specimen in _build_specimens(frames, individual, parts, start, options)
     ]
+    specimens, note = hide_unlikely(table.path, specimens, options)
     visible = tuple(s for s in specimens if not np.isnan(s.points).all())
     if not visible:
         raise make_format_error(table.path, "frames in which something is visible", "none")
     empty = len(specimens) - len(visible)
-    weighted = any(specimen.weights is not None for specimen in visible)
     warn(
         f"{table.path}: a table of DeepLabCut; every frame is a shape"
-        + (f", but {empty} in which nothing is visible" if empty else "")
-        + (
-            f". Likelihoods are landmark weights ({name_option('weights', 'none')}: not used)."
-            if weighted
-            else "."
-        )
+        + (f", but {empty} in which nothing is visible." if empty else ".")
+        + note
     )
     return Document(visible)
 
