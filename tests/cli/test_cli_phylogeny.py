@@ -102,9 +102,39 @@ def test_covary_compares_shape_with_numbers(heads, capsys):
     assert found["r"] == pytest.approx(expected.r)
 
 
+def test_covary_compares_groups_by_the_strength_of_their_covariation(heads, capsys):
+    words = ["covary", "heads.tps", "--data", "heads.csv", "--by", "home", "--vrel", "-o", "out"]
+    modules = ["--modules", "jaw=1-4,skull=*", "--with", "mass", "--permutations", "19"]
+    assert run([*words, *modules]) == 0
+    assert "Groups compared by the Z of CR" in read_output(capsys)
+    summary = json.loads((heads / "out" / "covary.json").read_text())
+    statistics = defgpa.statistics
+    sample = statistics.build_sample(defgpa.read_shapes("heads.tps"))
+    members = [np.arange(8), np.arange(8, 16)]
+    halves = [sample.take(rows) for rows in members]
+    expected = {
+        "pls": [
+            statistics.two_block_pls(half, rows[:, None], None, 19)
+            for half, rows in zip(halves, members, strict=True)
+        ],
+        "integration": [statistics.integration(half, "aaaabbbb", 19) for half in halves],
+        "modularity": [statistics.modularity(half, "aaaabbbb", 19) for half in halves],
+    }
+    for name, tests in expected.items():
+        compared = statistics.compare_effect_sizes(tests)
+        found = summary[f"groups_{name}"]
+        assert [row["z"] for row in found["groups"]] == pytest.approx([test.z for test in tests])
+        assert found["pairs"][0]["p"] == pytest.approx(compared.p[0, 1])
+        assert (heads / "out" / f"groups_{name}.csv").exists()
+    assert summary["vrel"]["vrel"] == pytest.approx(statistics.eigenvalue_variance(sample).vrel)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--modules", "a=1-4,b=*", "--by", "name", "--data", "heads.csv"], "1 of 'a0'"),
+        (["--modules", "a=1-4,b=*", "--modules", "a=1-3,b=*", "--by", "name"], "one hypothesis"),
+        (["--vrel", "--by", "name"], "give --modules, or --with"),
         ([], "give --modules, or --with"),
         (["--modules", "jaw"], "modules such as jaw=1-5+9,skull=*"),
         (["--modules", "jaw=1-99,skull=*"], "'1-99' is no landmark"),

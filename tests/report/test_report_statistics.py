@@ -21,6 +21,7 @@ from defgpa.statistics import (
     classify,
     compare_effect_sizes,
     disparity,
+    eigenvalue_variance,
     evolutionary_rates,
     group_allometry,
     landmark_differences,
@@ -66,6 +67,7 @@ def everything():
         two_block_pls(moths(), partition=HALVES, n_permutations=99),
         *hypotheses,
         compare_effect_sizes(hypotheses, ["halves", "thirds"]),
+        eigenvalue_variance(moths()),
         group_allometry(moths(), KIND, n_permutations=99),
         trajectories(moths(), KIND, np.arange(12) % 3, 99),
         measurement_error(moths(), np.arange(12) // 2, np.arange(12) % 2, 99),
@@ -105,7 +107,8 @@ def test_every_result_has_its_heading_its_picture_and_a_link_to_it(page):
         "How front and back covary",
         "Modularity",
         "Modularity",
-        "Hypotheses compared",
+        "Effect sizes compared",
+        "Integration of all landmarks",
         "Shape and size by group",
         "Trajectories",
         "Measurement error",
@@ -117,7 +120,7 @@ def test_every_result_has_its_heading_its_picture_and_a_link_to_it(page):
     for k, heading in enumerate(headings[:-1], start=1):
         assert f'<a href="#test-{k}">{heading}</a>' in page
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
-    assert len(pictures) == 17  # all but those of compared hypotheses and measurement error
+    assert len(pictures) == 17  # all but those of effect sizes, Vrel and measurement error
     assert len(set(pictures)) == 17
     assert all(b"<svg" in base64.b64decode(picture) for picture in pictures)
     assert "<h1>Moths &lt;1&gt;</h1>" in page
@@ -157,6 +160,8 @@ def test_tables_of_groups_modules_and_trees_are_those_of_the_results(page, every
     values = [float(row[1]) for row in rows_of(page, "How front and back covary")]
     assert values == pytest.approx(pls.singular_values[:8], rel=1e-3)
     assert float(rows_of(page, "Modularity")[0][2]) == pytest.approx(halves.observed, rel=1e-3)
+    vrel = float(rows_of(page, "Integration of all landmarks")[0][0])
+    assert vrel == pytest.approx(everything[13].vrel, rel=1e-3)
     assert float(rows_of(page, "Phylogenetic signal")[0][0]) == pytest.approx(signal.k, rel=1e-3)
     shares = [row[2] for row in rows_of(page, "The tree in morphospace")]
     assert shares == [f"{share:.1%}" for share in space.shares[:8]]

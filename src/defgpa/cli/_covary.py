@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 Modules = dict[str, list[int]]
 
+_MIN_SPECIMENS = 3  # of a group that is tested on its own
+
 _NAMES = ResultNames(
-    "Covariation", "covary.json", ("pls", "scores", "integration", "modularity", "hypotheses")
+    "Covariation",
+    "covary.json",
+    ("pls", "scores", "integration", "modularity", "hypotheses", "groups", "vrel"),
 )
 
 
@@ -41,11 +45,25 @@ _NAMES = ResultNames(
     group=options.ANALYSIS,
     help="Two-block PLS of shape with these columns of numbers.",
 )
+@options.option(
+    "--by",
+    metavar="COLUMN[:COLUMN]",
+    group=options.ANALYSIS,
+    help="Also test the groups in COLUMN each on its own, and compare how strong the effects are.",
+)
+@options.option(
+    "--vrel",
+    is_flag=True,
+    group=options.ANALYSIS,
+    help="Relative variance of the eigenvalues: integration of all landmarks, without modules.",
+)
 @analysis_options
 def command(
     source: tuple[str, ...],
     modules: tuple[str, ...],
     numbers: str | None,
+    by: str | None,
+    vrel: bool,
     console: Console,
     **settings: Any,
 ) -> None:
@@ -55,9 +73,9 @@ def command(
     (covariance ratio), and two-block PLS where there are two modules. The specimens are analysed in
     the classical tangent space; missing landmarks are completed.
     """
-    from defgpa.statistics import two_block_pls
+    from defgpa.statistics import eigenvalue_variance, two_block_pls
 
-    if not modules and numbers is None:
+    if not modules and numbers is None and (by is not None or not vrel):
         raise click.UsageError("Nothing to compare: give --modules, or --with and --data.")
     with open_analysis(console, source, _NAMES, **settings) as analysis:
         hypotheses = [
@@ -65,17 +83,25 @@ def command(
             for words in modules
             for name, partition in _parse_modules(words, analysis.shapes).items()
         ]
+        if by is not None and len(hypotheses) > 1:
+            raise click.UsageError("--by compares groups by one hypothesis: give --modules once.")
+        rows: list[tuple[Any, ...]] = []
         if numbers is not None:
             heads = [word.strip() for word in numbers.split(",")]
             block = [analysis.find_column(head, "--with") for head in heads]
             rows = list(zip(*block, strict=True))
             _add_pls(analysis, analysis.permute(two_block_pls, analysis.sample, rows))
-        elif len(hypotheses[0][1]) == 2:
+        elif hypotheses and len(hypotheses[0][1]) == 2:
             partition = hypotheses[0][1]
             pls = analysis.permute(two_block_pls, analysis.sample, partition=partition)
             _add_pls(analysis, pls)
         if hypotheses:
             _test_modules(analysis, hypotheses)
+        if by is not None:
+            _compare_groups(analysis, by, rows, hypotheses[0][1] if hypotheses else None)
+        if vrel:
+            result = eigenvalue_variance(analysis.sample)
+            analysis.add("vrel", result, result.records()[0])
 
 
 def _add_pls(analysis: Analysis, pls: TwoBlockPLS) -> None:
@@ -108,6 +134,48 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
             compared = compare_effect_sizes(tests, [words for words, _ in hypotheses])
             analysis.console.say(f"Hypotheses compared by the Z of {tests[0].statistic}")
             analysis.add(f"hypotheses_{name}", compared, compared.records())
+
+
+def _compare_groups(
+    analysis: Analysis,
+    column: str,
+    numbers: Sequence[tuple[Any, ...]],
+    partition: Modules | None,
+) -> None:
+    """Test every group of specimens on its own, and compare the effect sizes of the groups."""
+    from defgpa.statistics import compare_effect_sizes, integration, modularity, two_block_pls
+
+    labels = analysis.find_labels(column, "--by")
+    groups = {
+        name: [k for k, label in enumerate(labels) if label == name]
+        for name in dict.fromkeys(labels)
+    }
+    if len(groups) < 2 or min(map(len, groups.values())) < _MIN_SPECIMENS:
+        counts = ", ".join(f"{len(members)} of {name!r}" for name, members in groups.items())
+        raise click.BadParameter(
+            f"at least 2 groups of {_MIN_SPECIMENS} specimens are compared; there are {counts}.",
+            param_hint="--by",
+        )
+    samples = [analysis.sample.take(members) for members in groups.values()]
+    blocks = [[numbers[k] for k in members] for members in groups.values()] if numbers else []
+    results: dict[str, Sequence[TwoBlockPLS | ModuleTest]] = {}
+    if blocks:
+        pairs = zip(samples, blocks, strict=True)
+        results["pls"] = [analysis.permute(two_block_pls, *pair) for pair in pairs]
+    if partition is not None:
+        for name, run_test in {"integration": integration, "modularity": modularity}.items():
+            results[name] = [analysis.permute(run_test, sample, partition) for sample in samples]
+    for name, tests in results.items():
+        compared = compare_effect_sizes(tests, list(groups))
+        analysis.console.say(
+            f"Groups compared by the Z of {'CR' if name == 'modularity' else 'r-PLS'}"
+        )
+        figures = [
+            {"group": group, "observed": test.observed, "z": test.z, "p": test.p}
+            for group, test in zip(groups, tests, strict=True)
+        ]
+        values = {"groups": figures, "pairs": compared.records()}
+        analysis.add(f"groups_{name}", compared, values)
 
 
 def _parse_modules(words: str, shapes: Shapes) -> dict[str, Modules]:

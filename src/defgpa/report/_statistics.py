@@ -18,6 +18,7 @@ from defgpa.statistics import (
     Classification,
     Disparity,
     EffectSizes,
+    EigenvalueVariance,
     EvolutionaryRates,
     GroupAllometry,
     LandmarkDifferences,
@@ -47,6 +48,7 @@ Statistic = (
     | TwoBlockPLS
     | ModuleTest
     | EffectSizes
+    | EigenvalueVariance
     | GroupAllometry
     | Trajectories
     | MeasurementError
@@ -289,10 +291,21 @@ def _describe_modules(test: ModuleTest, links: Links) -> Section:
 def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
     words = ("Effect sizes compared: the difference of two Z over its standard error.",)
     effects = zip(sizes.names, sizes.effect_sizes, strict=True)
-    table = [("Hypothesis", "Z"), *((n, format_number(z)) for n, z in effects)]
+    table = [("", "Z"), *((n, format_number(z)) for n, z in effects)]
     rows = [(f"{a} – {b}", format_number(z), format_number(p)) for a, b, z, p in sizes.to_rows()]
     further = (("Pairs", [("Pair", "Difference", "P"), *rows]),)
-    return Section("Hypotheses compared", words, "Effect sizes", table, None, further)
+    return Section("Effect sizes compared", words, "Effect sizes", table, None, further)
+
+
+def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> Section:
+    words = (
+        f"The relative variance of the eigenvalues, Vrel, is {format_number(result.vrel)}: 0 where "
+        "shape varies alike in all directions, 1 where it varies along one axis. Z is its effect "
+        "size above that of no integration, and compares samples.",
+    )
+    figures = (result.vrel, result.z, float(np.sqrt(result.z_variance)))
+    table = [("Vrel", "Z", "Standard error of Z"), tuple(map(format_number, figures))]
+    return Section("Integration of all landmarks", words, "Vrel", table, None)
 
 
 def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Section:
@@ -418,6 +431,7 @@ _BUILDERS: dict[type, Callable[[Any, Links], Section]] = {
     TwoBlockPLS: _describe_pls,
     ModuleTest: _describe_modules,
     EffectSizes: _describe_effect_sizes,
+    EigenvalueVariance: _describe_eigenvalue_variance,
     GroupAllometry: _describe_group_allometry,
     Trajectories: _describe_trajectories,
     MeasurementError: _describe_measurement_error,

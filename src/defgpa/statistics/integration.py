@@ -159,7 +159,7 @@ def fill_pairs(k: int, values: Sequence[float] | Array) -> Array:
 
 
 @dataclass(frozen=True)
-class EigenvalueVariance:
+class EigenvalueVariance(Rows):
     """Integration of all coordinates together.
 
     Attributes
@@ -170,11 +170,27 @@ class EigenvalueVariance:
         Effect size, ½ log(V / (1 − V)), above that of no integration (Conaway & Adams 2022).
     z_variance : float
         Of z, 1 / (n − 3): two samples differ by (z₁ − z₂) / √(sum of variances).
+    provenance : Provenance
+        Which coordinates were analysed.
     """
+
+    _columns = ("vrel", "z", "z_variance")
 
     vrel: float
     z: float
     z_variance: float
+    provenance: Provenance
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [(self.vrel, self.z, self.z_variance)]
+
+    def __str__(self) -> str:
+        figures = f"Vrel {format_number(self.vrel)}, Z {format_number(self.z)}"
+        deviation = format_number(float(np.sqrt(self.z_variance)))
+        head = f"Integration of all landmarks: {figures} (standard error {deviation})"
+        return f"{head}\n{self.provenance}"
+
+    __repr__ = __str__
 
 
 def eigenvalue_variance(
@@ -203,7 +219,7 @@ def eigenvalue_variance(
     vrel = float(variances.var(ddof=1) / (k * variances.mean() ** 2)) if k > 1 else 1.0
     unintegrated = (k + 2) / (k * (n - 1) + 2)
     z = 0.5 * _logit(min(vrel, 0.9995)) + 0.5 * abs(_logit(unintegrated))
-    return EigenvalueVariance(vrel, z, 1.0 / (n - 3))
+    return EigenvalueVariance(vrel, z, 1.0 / (n - 3), sample.provenance)
 
 
 def _logit(share: float) -> float:
