@@ -94,7 +94,9 @@ class _SoftlyCentredCost(_CentredCost):
         return image
 
     def dense(self) -> Array:
-        return self.cost.dense() + self.charge[..., :, None] * self.charge[..., None, :]
+        matrix = self.cost.dense()
+        matrix += self.charge[..., :, None] * self.charge[..., None, :]
+        return matrix
 
 
 @dataclass(frozen=True, eq=False)

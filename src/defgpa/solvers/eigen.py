@@ -54,7 +54,7 @@ class Cost(Protocol):
         ...
 
     def dense(self) -> Array:
-        """Return P itself, (m, m)."""
+        """Return P itself, (m, m), a new array that the caller may change."""
         ...
 
     def preconditioner(self) -> Preconditioner:

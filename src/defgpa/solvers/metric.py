@@ -107,7 +107,10 @@ class _ScaledCost:
         return np.asarray(self.cost.multiply(block / self.roots[:, None]) / self.roots[:, None])
 
     def dense(self) -> Array:
-        return np.asarray(self.cost.dense() / (self.roots[..., :, None] * self.roots[..., None, :]))
+        matrix, inverse = self.cost.dense(), 1.0 / self.roots
+        matrix *= inverse[..., :, None]  # in place: new arrays of many folds take longer
+        matrix *= inverse[..., None, :]
+        return matrix
 
     def preconditioner(self) -> Preconditioner:
         return _ScaledInverse(self.cost.preconditioner(), self.roots[:, None])
