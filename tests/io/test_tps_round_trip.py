@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,6 @@ from defgpa.io import read_shapes, write_shapes
 from support import SHARED
 
 FILES = sorted((SHARED / "files").rglob("*.[tT][pP][sS]")) if SHARED.exists() else []
-
-
-FIELD = re.compile(r"^(\w+)\s*=([^\n]*)((?:\n(?!\w+\s*=)[^\n]*)*)", re.MULTILINE)
 
 
 def split_fields(path):
@@ -31,6 +29,12 @@ def split_fields(path):
             )
         records.append(fields)
     return records
+
+
+def list_names(record):
+    """Return what a specimen may be called: its identifier, and its image without the ending."""
+    titles = [*record.get("ID", []), *record.get("IMAGE", [])]
+    return {Path(str(title)).stem for title, _ in titles}
 
 
 def require_equal_fields(first, second):
@@ -51,10 +55,10 @@ def test_real_files_keep_every_field(path, tmp_path):
         warnings.simplefilter("ignore", DefgpaWarning)
         shapes = read_shapes(path, incomplete="drop", on_mismatch="warn")
         write_shapes(shapes, tmp_path / "again.tps")
-    original = split_fields(path)
-    if "incomplete" in shapes.metadata:
-        pytest.skip("specimens were left out")
-    require_equal_fields(original, split_fields(tmp_path / "again.tps"))
+    dropped = set(shapes.metadata.get("incomplete", ()))
+    records = [record for record in split_fields(path) if not dropped & list_names(record)]
+    assert len(records) == len(shapes)
+    require_equal_fields(records, split_fields(tmp_path / "again.tps"))
 
 
 TPS = (
