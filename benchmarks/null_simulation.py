@@ -1,7 +1,9 @@
 """Simulate sets without any effect, and report how often each statistic finds one.
 
     python benchmarks/null_simulation.py --sets 500
-    python benchmarks/null_simulation.py --sets 500 --missing 0.2 --imputations 10 --only anova
+    python benchmarks/null_simulation.py --sets 500 --missing 0.2
+    python benchmarks/null_simulation.py --sets 500 --missing 0.2 --imputations 10 \\
+        --only anova,allometry,disparity
 
 Specimens are one mean shape with smooth variation, noise, random pose and size; groups and
 covariates are drawn independently of shape. For every statistic the share of P ≤ 0.05 and the
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,8 @@ from defgpa import statistics
 from defgpa.statistics import Sample, build_sample
 
 Array = NDArray[np.float64]
-Test = Callable[[Sample, int], float]  # sample, seed -> P
+Chances = dict[str, float]  # what is compared -> P
+Test = Callable[[Sample, int], Chances]  # of a sample and a seed
 
 N_SPECIMENS, N_LANDMARKS, N_PERMUTATIONS = 24, 10, 199
 
@@ -66,104 +69,110 @@ def add_change(sample: Sample, amounts: Array) -> Sample:
 
 
 def list_tests(n_imputations: int) -> dict[str, Test]:
-    """Return the tests by name: sample and seed to P."""
+    """Return the tests by name: sample and seed to the P of everything they compare."""
     chance = {"n_permutations": N_PERMUTATIONS}
+    pooled = {"n_imputations": n_imputations, **chance}
 
-    def anova(sample: Sample, seed: int) -> float:
-        model = statistics.procrustes_anova(
-            "shape ~ k", sample, {"k": halves()}, seed=seed, n_imputations=n_imputations, **chance
-        )
-        return model["k"].p
-
-    def pairwise(sample: Sample, seed: int) -> float:
+    def anova(sample: Sample, seed: int) -> Chances:
         data = {"k": halves()}
-        model = statistics.procrustes_anova("shape ~ k", sample, data, seed=seed, **chance)
-        return float(model.pairwise("k").p[0, 1])
+        model = statistics.procrustes_anova("shape ~ k", sample, data, seed=seed, **pooled)
+        return {"anova": model["k"].p, "pairwise": model.pairwise("k").p[0, 1]}
 
-    def allometry(sample: Sample, seed: int) -> float:
-        return statistics.allometry(sample, seed=seed, **chance).anova["log(size)"].p
+    def models(sample: Sample, seed: int) -> Chances:
+        data = {"k": halves()}
+        small, large = (
+            statistics.procrustes_anova(formula, sample, data, seed=seed, **chance)
+            for formula in ("shape ~ log(size)", "shape ~ log(size) + k")
+        )
+        return {"models": statistics.compare_models(small, large)["added terms"].p}
 
-    def landmarks(sample: Sample, seed: int) -> float:
-        return float(statistics.landmark_differences(sample, halves(), seed=seed, **chance).p[0])
+    def allometry(sample: Sample, seed: int) -> Chances:
+        found = statistics.allometry(sample, seed=seed, **pooled)
+        return {"allometry": found.anova["log(size)"].p}
 
-    def disparity(sample: Sample, seed: int) -> float:
-        return float(statistics.disparity(sample, halves(), seed=seed, **chance).p[0, 1])
+    def landmarks(sample: Sample, seed: int) -> Chances:
+        found = statistics.landmark_differences(sample, halves(), seed=seed, **chance)
+        return {"landmarks": found.p[0]}
 
-    def covariation(sample: Sample, seed: int) -> float:
+    def disparity(sample: Sample, seed: int) -> Chances:
+        return {"disparity": statistics.disparity(sample, halves(), seed=seed, **pooled).p[0, 1]}
+
+    def covariation(sample: Sample, seed: int) -> Chances:
         y = np.random.default_rng([5, seed]).normal(size=(N_SPECIMENS, 3))
-        return statistics.two_block_pls(sample, y, seed=seed, **chance).p
+        return {"covariation": statistics.two_block_pls(sample, y, seed=seed, **chance).p}
 
-    def slopes(sample: Sample, seed: int) -> float:
+    def slopes(sample: Sample, seed: int) -> Chances:
         # both groups change with size in the same way; without any change angles are undefined
         logs = np.random.default_rng([9, seed]).normal(scale=0.3, size=N_SPECIMENS)
         found = statistics.group_allometry(
             add_change(sample, logs), halves(), np.exp(logs), seed=seed, **chance
         )
-        return float(found.angle_p[0, 1])
+        return {"slope angle": found.angle_p[0, 1], "slope length": found.length_p[0, 1]}
 
-    def trajectory(sample: Sample, seed: int) -> float:
+    def trajectories(sample: Sample, seed: int) -> Chances:
         # both groups change from stage to stage in the same way
         stages = np.arange(N_SPECIMENS) % 3
         found = statistics.trajectories(
             add_change(sample, 0.5 * stages), halves(), stages, seed=seed, **chance
         )
-        return float(found.angle_p[0, 1])
+        return {
+            "path angle": found.angle_p[0, 1],
+            "path length": found.length_p[0, 1],
+            "path form": found.form_p[0, 1],
+        }
 
-    def group_distance(sample: Sample, seed: int) -> float:
+    def classify(sample: Sample, seed: int) -> Chances:
         found = statistics.classify(sample, halves(), 4, seed=seed, **chance)
-        return float(found.mahalanobis_p[0, 1])
+        return {"mahalanobis": found.mahalanobis_p[0, 1], "procrustes": found.procrustes_p[0, 1]}
 
-    def measurement(sample: Sample, seed: int) -> float:
+    def symmetry(sample: Sample, seed: int) -> Chances:
+        who, side = np.arange(N_SPECIMENS) // 4, np.arange(N_SPECIMENS) // 2 % 2
+        found = statistics.symmetry(sample, individual=who, side=side, seed=seed, **chance)
+        return {"directional": found["side"].p, "fluctuating": found["individual:side"].p}
+
+    def measurement(sample: Sample, seed: int) -> Chances:
         who = np.arange(N_SPECIMENS) // 2
         found = statistics.measurement_error(
             sample, who, np.arange(N_SPECIMENS) % 2, seed=seed, **chance
         )
-        return found.table["replicate"].p
+        return {"measurement": found.table["replicate"].p}
 
-    def signal(sample: Sample, seed: int) -> float:
-        return statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance).p
+    def signal(sample: Sample, seed: int) -> Chances:
+        found = statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance)
+        return {"signal": found.p}
 
-    def rates(sample: Sample, seed: int) -> float:
+    def rates(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
-        return statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance).p
+        found = statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance)
+        return {"rates": found.p}
 
-    def pgls(sample: Sample, seed: int) -> float:
+    def pgls(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
         data = {"z": np.random.default_rng([5, seed]).normal(size=N_SPECIMENS)}
         model = statistics.procrustes_anova(
             "shape ~ z", evolved, data, seed=seed, tree=make_tree(), **chance
         )
-        return model["z"].p
+        return {"pgls": model["z"].p}
 
-    def integration(sample: Sample, seed: int) -> float:
+    def integration(sample: Sample, seed: int) -> Chances:
         blocks = sample.tangents - sample.tangents.mean(axis=0)
         half = N_LANDMARKS // 2
         order = np.random.default_rng([7, seed]).permutation(N_SPECIMENS)
         unrelated = np.concatenate([blocks[:, :half], blocks[order, half:]], axis=1)
         given = build_sample(sample.tangents.mean(axis=0) + unrelated, superimpose=False)
-        return statistics.integration(given, make_modules(None), seed=seed, **chance).p
+        found = statistics.integration(given, make_modules(None), seed=seed, **chance)
+        return {"integration": found.p}
 
-    def modularity(sample: Sample, seed: int) -> float:
+    def modularity(sample: Sample, seed: int) -> Chances:
         modules = make_modules(seed)
-        return statistics.modularity(sample, modules, seed=seed, interval=False, **chance).p
+        found = statistics.modularity(sample, modules, seed=seed, interval=False, **chance)
+        return {"modularity": found.p}
 
-    return {
-        "anova": anova,
-        "pairwise": pairwise,
-        "allometry": allometry,
-        "landmarks": landmarks,
-        "disparity": disparity,
-        "covariation": covariation,
-        "slopes": slopes,
-        "trajectory": trajectory,
-        "group distance": group_distance,
-        "measurement": measurement,
-        "signal": signal,
-        "rates": rates,
-        "pgls": pgls,
-        "integration": integration,
-        "modularity": modularity,
-    }
+    tests = (
+        *(anova, models, allometry, landmarks, disparity, covariation, slopes, trajectories),
+        *(classify, symmetry, measurement, signal, rates, pgls, integration, modularity),
+    )
+    return {test.__name__: test for test in tests}
 
 
 def make_tree() -> statistics.Phylogeny:
@@ -195,16 +204,18 @@ def make_modules(seed: int | None) -> list[str]:
 
 
 def simulate_p(
-    test: Test, n_sets: int, missing: float = 0.0, one_group: bool = False, start: int = 0
-) -> Array:
-    """Return P (n_sets,) of a test on simulated sets without any effect."""
-    values = []
-    for seed in range(start, start + n_sets):
+    tests: Sequence[Test], n_sets: int, missing: float = 0.0, one_group: bool = False
+) -> dict[str, Array]:
+    """Return P (n_sets,) of all that tests compare on simulated sets without any effect."""
+    values: dict[str, list[float]] = {}
+    for seed in range(n_sets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             sample = build_sample(simulate_set(seed, missing, one_group))
-            values.append(test(sample, seed))
-    return np.array(values)
+            for test in tests:
+                for name, p in test(sample, seed).items():
+                    values.setdefault(name, []).append(float(p))
+    return {name: np.array(chances) for name, chances in values.items()}
 
 
 def main() -> None:
@@ -216,12 +227,11 @@ def main() -> None:
     parser.add_argument("--only", help="names of tests, joined by commas")
     options = parser.parse_args()
     tests = list_tests(options.imputations)
-    for name in options.only.split(",") if options.only else tests:
-        p = simulate_p(tests[name], options.sets, options.missing, options.one_group)
+    chosen = [tests[name] for name in (options.only or ",".join(tests)).split(",")]
+    values = simulate_p(chosen, options.sets, options.missing, options.one_group)
+    for name, p in values.items():
         distance = kstest(p, "uniform").statistic
-        print(
-            f"{name:16s} P ≤ 0.05: {np.mean(p <= 0.05):.3f}  Kolmogorov: {distance:.3f}", flush=True
-        )
+        print(f"{name:16s} P ≤ 0.05: {np.mean(p <= 0.05):.3f}  Kolmogorov: {distance:.3f}")
 
 
 if __name__ == "__main__":
