@@ -243,7 +243,7 @@ def _format_megabytes(n_bytes: int) -> str:
 
 def check_solution(
     facts: SpectralDiagnostics,
-    axes: Array,
+    directions: Array,
     names: Sequence[str],
     landmarks: Sequence[str],
     tuning: Tuning,
@@ -253,8 +253,8 @@ def check_solution(
     Parameters
     ----------
     facts : SpectralDiagnostics
-    axes : ndarray of shape (n_landmarks, k)
-        Those of the spectrum.
+    directions : ndarray of shape (n_landmarks, k)
+        Orthonormal directions that the reference is made of.
     names, landmarks : sequence of str
         Of the shapes and of the landmarks.
     tuning : Tuning
@@ -263,18 +263,18 @@ def check_solution(
     -------
     tuple of Finding
     """
-    return tuple(_find_solution_problems(facts, axes, names, landmarks, tuning))
+    return tuple(_find_solution_problems(facts, directions, names, landmarks, tuning))
 
 
 def _find_solution_problems(
     facts: SpectralDiagnostics,
-    axes: Array,
+    directions: Array,
     names: Sequence[str],
     landmarks: Sequence[str],
     tuning: Tuning,
 ) -> Iterator[Finding]:
     """Yield the findings of `check_solution`, one paragraph a problem."""
-    n, m, k = len(facts.votes), len(axes), facts.residuals.shape[-1]
+    n, m, k = len(facts.votes), len(directions), facts.residuals.shape[-1]
     has_next_value = len(facts.spectrum) > k
     # parts that could move are held together if similarities of the shapes agree well enough
     is_firm = (
@@ -310,14 +310,14 @@ def _find_solution_problems(
     # more free axes than dimensions: rigidity held parts that could move, or did not
     has_free_directions = k - facts.n_agreed_axes > facts.n_dims
     if has_free_directions and is_firm:
-        directions = {"directions": k, "dim": facts.n_dims, "residual": facts.similarity_residual}
-        yield Finding(Problem.FREE_DIRECTIONS, values=directions)
+        values = {"directions": k, "dim": facts.n_dims, "residual": facts.similarity_residual}
+        yield Finding(Problem.FREE_DIRECTIONS, values=values)
     is_hinged = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
     if not is_firm if has_free_directions else is_hinged:
         yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
 
-    # an axis that is nearly zero but for a few landmarks, which few shapes share
-    n_carriers, squares = axes.shape[1] + 1, axes * axes
+    # a direction that is nearly zero but for a few landmarks, which few shapes share
+    n_carriers, squares = directions.shape[1] + 1, directions * directions
     if m >= 4 * n_carriers and n_carriers * squares.max() > tuning.handful:
         shares = np.partition(squares, -n_carriers, axis=0)[-n_carriers:].sum(axis=0)
         axis = int(np.argmax(shares))

@@ -41,6 +41,7 @@ from defgpa.solvers.deformable import (
     compute_looseness,
     compute_rival_limit,
     find_reference_axes,
+    find_reference_directions,
     pair_with_axes,
 )
 from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes_of_all
@@ -534,7 +535,9 @@ def _check_folds(
     extents = np.abs(references).max(axis=(1, 2))
     is_off_centre = offsets > tuning.off_centre * extents
     doubtful = is_off_centre | (votes < 0).any(axis=1)
-    doubtful |= _find_doubtful_folds(problem, spectra, n_agreed, proportions)
+    axes = np.stack([spectrum.axes for spectrum in spectra])
+    directions = find_reference_directions(axes, references, problem.local.rank)
+    doubtful |= _find_doubtful_folds(problem, spectra, directions, n_agreed, proportions)
     findings: list[tuple[Finding, ...]] = [()] * len(spectra)
     for i in np.flatnonzero(doubtful).tolist():
         spectrum, remaining = spectra[i], folds.remaining[i]
@@ -569,24 +572,25 @@ def _check_folds(
             n_agreed_axes=n_agreed,
         )
         labels = [problem.local.landmarks[int(j)] for j in remaining]
-        findings[i] = check_solution(facts, spectrum.axes, problem.local.names, labels, tuning)
+        findings[i] = check_solution(facts, directions[i], problem.local.names, labels, tuning)
     return findings
 
 
 def _find_doubtful_folds(
     problem: DeformableProblem,
     spectra: Sequence[Spectrum],
+    directions: Array,
     n_agreed: int,
     proportions: Proportions,
 ) -> Mask:
     """Find the folds (g,) in which ``check_solution`` may have something to report.
 
+    ``directions`` (g, m, d) are those that the references are made of.
     The other folds, nearly always all of them, need no diagnostics of their own.
     """
     tuning = problem.method.tuning
-    axes = np.stack([spectrum.axes for spectrum in spectra])
     values = np.stack([spectrum.values for spectrum in spectra])
-    _, m, k = axes.shape
+    k, n_carriers = spectra[0].n_axes, directions.shape[2] + 1
     if (
         k - n_agreed > problem.local.n_dims
         or values.shape[1] <= k
@@ -602,8 +606,8 @@ def _find_doubtful_folds(
         1e3 * eps * problem.cost.n_shapes,
         eps * np.sqrt(problem.cost.condition.max()) / tuning.blurred,
     )
-    few = (k + 1) * (axes * axes).max(axis=(1, 2)) > tuning.handful
-    sound = is_wide & (steps > rounding) & ~(few & (m >= 4 * (k + 1)))
+    few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.handful
+    sound = is_wide & (steps > rounding) & ~(few & (directions.shape[1] >= 4 * n_carriers))
     sound &= proportions.converged & proportions.determined
     sound &= proportions.residual <= tuning.large_deformation
     sound &= np.array([spectrum.converged for spectrum in spectra])

@@ -218,8 +218,9 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         n_products=spectrum.n_products,
         n_agreed_axes=n_agreed,
     )
+    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
     findings = check_solution(
-        diagnostics, spectrum.axes, shapes.names, shapes.landmarks, method.tuning
+        diagnostics, directions, shapes.names, shapes.landmarks, method.tuning
     )
     return DeformableFit(
         reference,
@@ -399,6 +400,17 @@ def turn_to_principal_axes(matrix: Array) -> Array:
     turned = np.zeros_like(matrix)
     turned[:, : len(extents)] = left * extents
     return turned
+
+
+def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array:
+    """Return the orthonormal directions (…, m, rank) that the reference (…, m, d) is made of.
+
+    They are its axes, or where rigidity chose among more than ``rank`` of them, the principal
+    directions of the reference, which need not take part in all axes.
+    """
+    if axes.shape[-1] <= rank:
+        return axes
+    return np.asarray(np.linalg.svd(reference, full_matrices=False)[0][..., :rank])
 
 
 def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
