@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name or module on first use."""
     if name in _MODULE_OF:
         value = getattr(import_module(_MODULE_OF[name]), name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,10 @@ from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration, make_affine_warps
 from defgpa.threads import use_threads
 from defgpa.warps import Warp, WarpModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
 
 OUTPUTS = ("aligned", "superimposed", "back_projected")
 
@@ -210,11 +214,11 @@ class Alignment:
         """
         return freeze(self.similarities(project_reference_back(self.warps, self.reference)))
 
-    def to_pandas(self, space: str = "superimposed") -> Any:
+    def to_pandas(self, space: str = "superimposed") -> pd.DataFrame:
         """Return the shapes in one of the spaces as a pandas.DataFrame, one row a shape."""
         return self._get_shapes_in(space).to_pandas()
 
-    def to_xarray(self, space: str = "superimposed") -> Any:
+    def to_xarray(self, space: str = "superimposed") -> xr.DataArray:
         """Return the shapes of a space as an xarray.DataArray (specimen, landmark, space)."""
         return self._get_shapes_in(space).to_xarray()
 
@@ -309,7 +313,7 @@ class Alignment:
     @overload
     def register(self, points: ArrayLike) -> Warp: ...
 
-    def register(self, points: Any) -> Any:
+    def register(self, points: Shapes | ArrayLike) -> Warp | tuple[Warp, ...]:
         """Fit the warp of a new shape onto the reference, in closed form.
 
         Parameters
@@ -333,7 +337,7 @@ class Alignment:
         >>> a.register(shapes[5])(shapes[5]).shape
         (30, 2)
         """
-        if isinstance(points, Shapes) or np.ndim(points) == 3:
+        if isinstance(points, Shapes) or np.ndim(np.asarray(points)) == 3:
             shapes = points if isinstance(points, Shapes) else Shapes.specimens(points)
             pairs = zip(shapes.points, shapes.names, strict=True)
             return tuple(register_shape(self, shape, name) for shape, name in pairs)

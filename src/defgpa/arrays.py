@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
+RawArray = NDArray[Any]  # of any kind of numbers, or of text, as files and images have them
 Progress = Callable[[int, int], None]  # called with (done, total)
 
-_A = TypeVar("_A", bound=NDArray[Any])
+_A = TypeVar("_A", bound=RawArray)
 
 
 def freeze(array: _A) -> _A:
@@ -28,7 +29,7 @@ class Stack:
     Fields that are neither arrays nor stacks are shared by all shapes.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, object]]
 
     def __getitem__(self, shape: Any) -> Self:
         some = object.__new__(type(self))

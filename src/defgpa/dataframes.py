@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import ShapeError, format_names, import_extra
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
 _AXES = "xyz"
 _NAMED = re.compile(r"(?P<label>.+)[ _.:-](?P<axis>[xyz])", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?P<axis>[xyz])[ _.:-]?(?P<label>[0-9]+)", re.IGNORECASE)
 
 
-def make_data_frame(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
+def make_data_frame(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> pd.DataFrame:
     """Make a pandas.DataFrame (n, m·d) of points: a row a shape, a column a coordinate."""
     pandas = import_extra("pandas", 'This needs pandas: pip install "defgpa[tables]".')
     heads = name_coordinates(landmarks, points.shape[2])
@@ -28,7 +33,7 @@ def make_data_frame(points: Array, names: Sequence[str], landmarks: Sequence[str
     return pandas.DataFrame(points.reshape(len(points), -1), index=index, columns=heads)
 
 
-def make_data_array(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> Any:
+def make_data_array(points: Array, names: Sequence[str], landmarks: Sequence[str]) -> xr.DataArray:
     """Make an xarray.DataArray of points (n, m, d) with dimensions specimen, landmark and space."""
     xarray = import_extra("xarray", 'This needs xarray: pip install "defgpa[tables]".')
     coords = {
@@ -39,7 +44,7 @@ def make_data_array(points: Array, names: Sequence[str], landmarks: Sequence[str
     return xarray.DataArray(np.array(points), coords=coords, dims=tuple(coords))
 
 
-def read_data_frame(table: Any) -> tuple[Array, list[str], list[str]]:
+def read_data_frame(table: pd.DataFrame) -> tuple[Array, list[str], list[str]]:
     """Read points (n, m, d), names and landmark labels from a table; ignore other columns."""
     columns_by_landmark = _find_columns(table.columns)
     axes = {tuple(sorted(columns)) for columns in columns_by_landmark.values()}
@@ -74,6 +79,6 @@ def name_coordinates(landmarks: Sequence[str], dim: int) -> list[str]:
     return [form.format(label, axis) for label in landmarks for axis in _AXES[:dim]]
 
 
-def import_pandas() -> Any:
+def import_pandas() -> ModuleType:
     """Import pandas, or raise an error that says how to install it."""
     return import_extra("pandas", 'A DataFrame needs pandas: pip install "defgpa[tables]".')

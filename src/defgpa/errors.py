@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -57,7 +58,7 @@ def warn(message: str, finding: Any = None) -> None:
     warnings.warn(DefgpaWarning(message, finding), stacklevel=level)
 
 
-def import_extra(module: str, advice: str) -> Any:
+def import_extra(module: str, advice: str) -> ModuleType:
     """Import a module of an extra; if it is not installed, raise an error with this advice."""
     try:
         return import_module(module)

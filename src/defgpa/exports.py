@@ -152,7 +152,7 @@ def _write_slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     flat = x.reshape(n, -1)
     vectors = pca.components_.reshape(len(components), -1).T
     values = pca.explained_variance_ * (n - 1) / n
-    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[object]]]] = {
         "outputData.csv": (
             ["Sample_name", "proc_dist", "centroid", *coordinates],
             _transpose_columns(names, distances, sizes, *flat.T),
@@ -170,7 +170,7 @@ def _write_slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     return [*files, log, *_write_estimates_if_any(done, folder)]
 
 
-def _build_gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, Any]:
+def _build_gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, object]:
     now = datetime.now()
     return {
         "GPALog": [
@@ -277,7 +277,7 @@ def _write_estimates_if_any(done: Completion, folder: Path) -> list[Path]:
 
 
 def _write_table(
-    path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]], between: str = ","
+    path: Path, head: Sequence[str], rows: Iterable[Sequence[object]], between: str = ","
 ) -> Path:
     """Write a table in UTF-8; numbers with every digit, an unknown one ``NA``.
 
@@ -288,7 +288,7 @@ def _write_table(
     return path
 
 
-def _build_wide_table(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]]]:
+def _build_wide_table(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[object]]]:
     """Build the head and rows of a table, x1, y1, x2, … per specimen, as for arrayspecs."""
     heads = name_coordinates(number_labels("", shapes.n_landmarks), shapes.n_dims)
     return ["id", *heads], _transpose_columns(
@@ -296,7 +296,7 @@ def _build_wide_table(shapes: Shapes) -> tuple[list[str], Iterable[Sequence[Any]
     )
 
 
-def _transpose_columns(*columns: Any) -> Iterable[Sequence[Any]]:
+def _transpose_columns(*columns: object) -> Iterable[Sequence[object]]:
     """Build the rows of a table from its columns."""
     return zip(
         *(column.tolist() if isinstance(column, np.ndarray) else column for column in columns),

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,28 @@ from defgpa.errors import ShapeError, format_names
 from defgpa.formatting import render_table
 from defgpa.geometry import Geometry, measure_geometry
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
 PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sources", "variables"})
+
+Metadata = Mapping[str, Any]  # what files and users add to shapes, of any type
 
 _MAX_COORDINATE = 1e60  # its fourth power, and that of its inverse, are finite
 _N_CACHED_LABELS = 1000
 _MAX_HTML_ROWS = 20  # shapes that a notebook lists
+
+
+class _Fields(TypedDict, total=False):
+    """The arguments that make shapes."""
+
+    points: ArrayLike
+    weights: ArrayLike | None
+    names: Sequence[str]
+    landmarks: Sequence[str]
+    faces: ArrayLike | None
+    metadata: Metadata
 
 
 class Shapes:
@@ -79,7 +96,7 @@ class Shapes:
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
     faces: Index | None
-    metadata: Mapping[str, Any]
+    metadata: Metadata
     _weights: Array | None
 
     def __init__(
@@ -91,7 +108,7 @@ class Shapes:
         names: Sequence[str] | None = None,
         landmarks: Sequence[str] | None = None,
         faces: ArrayLike | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Metadata | None = None,
     ) -> None:
         self._store(points, weights, visible, names, landmarks, faces, metadata)
         self.require_alignable()
@@ -106,7 +123,7 @@ class Shapes:
         names: Sequence[str] | None = None,
         landmarks: Sequence[str] | None = None,
         faces: ArrayLike | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Metadata | None = None,
     ) -> Shapes:
         """Make shapes as the constructor does, without asking that they can be aligned.
 
@@ -124,13 +141,13 @@ class Shapes:
 
     def _store(
         self,
-        points: Any,
+        points: object,
         weights: ArrayLike | None,
         visible: ArrayLike | None,
         names: Sequence[str] | None,
         landmarks: Sequence[str] | None,
         faces: ArrayLike | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: Metadata | None,
     ) -> None:
         """Validate the arguments of the constructor and set the attributes."""
         if _is_data_frame(points):
@@ -266,7 +283,7 @@ class Shapes:
         pairs = [(a, b) for chain in chains for a, b in pairwise(chain)]
         return [(int(a), int(b)) for a, b in pairs if self._is_landmark(a) and self._is_landmark(b)]
 
-    def _is_landmark(self, number: Any) -> bool:
+    def _is_landmark(self, number: object) -> bool:
         return isinstance(number, (int, np.integer)) and 0 <= int(number) < self.n_landmarks
 
     def __len__(self) -> int:
@@ -278,7 +295,9 @@ class Shapes:
     @overload
     def __getitem__(self, shape: slice | Sequence[int] | Index | Mask) -> Shapes: ...
 
-    def __getitem__(self, shape: Any) -> Any:
+    def __getitem__(
+        self, shape: int | str | slice | Sequence[int] | Index | Mask
+    ) -> Array | Shapes:
         """Return the (m, d) points of a shape, by number or name, or Shapes: ``shapes[0:5]``."""
         if isinstance(shape, (int, str, np.integer)):
             return self.points[self.index(shape if isinstance(shape, str) else int(shape))]
@@ -299,7 +318,7 @@ class Shapes:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Copy and pickle the fields, so that neither depends on how they are stored."""
         return _restore, (self._fields() | {"metadata": dict(self.metadata)},)
 
@@ -370,28 +389,34 @@ class Shapes:
         """Replace the weights, (n, m); None means that all visible landmarks count the same."""
         return self._replace(weights=weights)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas.DataFrame, a row per shape and a column per coordinate: x1, y1, x2, …"""
         return make_data_frame(self.points, self.names, self.landmarks)
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> xr.DataArray:
         """Return an xarray.DataArray with dimensions specimen, landmark and space."""
         return make_data_array(self.points, self.names, self.landmarks)
 
-    def with_metadata(self, **metadata: Any) -> Shapes:
+    def with_metadata(self, **metadata: object) -> Shapes:
         """Add metadata to that of the shapes, or replace it; remove the keys given as None."""
         merged = {**self.metadata, **metadata}
         return self._replace(
             metadata={k: value for k, value in merged.items() if value is not None}
         )
 
-    def _replace(self, **fields: Any) -> Shapes:
+    def _replace(self, **fields: Unpack[_Fields]) -> Shapes:
         """Return the same shapes but for these fields."""
-        return Shapes.specimens(**self._fields() | fields)
+        return Shapes.specimens(**(self._fields() | fields))
 
-    def _fields(self) -> dict[str, Any]:
-        names = ("points", "names", "landmarks", "faces", "metadata")
-        return {name: getattr(self, name) for name in names} | {"weights": self._weights}
+    def _fields(self) -> _Fields:
+        return {
+            "points": self.points,
+            "weights": self._weights,
+            "names": self.names,
+            "landmarks": self.landmarks,
+            "faces": self.faces,
+            "metadata": self.metadata,
+        }
 
     def drop(self, names: Sequence[str]) -> Shapes:
         """Leave out shapes by name.
@@ -485,7 +510,7 @@ class Shapes:
                 )
 
 
-def _restore(fields: dict[str, Any]) -> Shapes:
+def _restore(fields: _Fields) -> Shapes:
     return Shapes.specimens(**fields)
 
 
@@ -498,7 +523,7 @@ def as_shapes(shapes: ShapesLike) -> Shapes:
 
 
 def find_landmark_numbers(
-    members: Iterable[Any], landmarks: Sequence[str], advice: str = ""
+    members: Iterable[str | float], landmarks: Sequence[str], advice: str = ""
 ) -> list[int]:
     """Return the numbers of landmarks given by number (from 0) or label.
 
@@ -522,7 +547,7 @@ def find_landmark_numbers(
     return numbers
 
 
-def _convert_points(points: Any) -> Array:
+def _convert_points(points: object) -> Array:
     """Return an (n, m, d) float64 copy of whatever holds the points, or raise a ShapeError."""
     if isinstance(points, Shapes):
         return np.array(points.points)
@@ -560,7 +585,7 @@ def _convert_points(points: Any) -> Array:
     return data
 
 
-def _check_equal_sizes(shapes: Sequence[Any]) -> Any:
+def _check_equal_sizes(shapes: Sequence[ArrayLike]) -> ArrayLike | Sequence[ArrayLike]:
     """Return a list of (m, d) arrays; raise a ShapeError that names the first of another size."""
     if not shapes:
         raise ShapeError("There are no shapes: got an empty list.")
@@ -584,7 +609,7 @@ def _check_equal_sizes(shapes: Sequence[Any]) -> Any:
     return shapes
 
 
-def _convert_numbers(values: Any, word: str) -> Array:
+def _convert_numbers(values: object, word: str) -> Array:
     """Return a copy as real float64 numbers; a ShapeError says what they are instead."""
     array = np.asarray(values)
     if array.dtype.kind == "c":
@@ -675,7 +700,7 @@ def _renumber_faces(faces: Index | None, remaining: Index, n_landmarks: int) -> 
     return renumbered[(renumbered >= 0).all(axis=1)]
 
 
-def _check_metadata(metadata: Mapping[str, Any] | None, n_shapes: int) -> dict[str, Any]:
+def _check_metadata(metadata: Metadata | None, n_shapes: int) -> dict[str, Any]:
     """Return a copy with tuples as values per shape; raise a ShapeError if their number is off."""
     checked = dict(metadata or {})
     for key in PER_SHAPE_METADATA & checked.keys():
@@ -688,6 +713,6 @@ def _check_metadata(metadata: Mapping[str, Any] | None, n_shapes: int) -> dict[s
     return checked
 
 
-def _is_data_frame(table: Any) -> bool:
+def _is_data_frame(table: object) -> bool:
     """Return whether it is a pandas.DataFrame, without importing pandas."""
     return type(table).__name__ == "DataFrame" and hasattr(table, "columns")

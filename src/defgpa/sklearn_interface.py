@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from defgpa.alignment import Alignment
 from defgpa.arrays import Array
 from defgpa.errors import import_extra
 from defgpa.warps import ThinPlateSpline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class SklearnInterface(BaseEstimator):
@@ -42,7 +45,7 @@ class SklearnInterface(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "alignment_" in vars(self)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.two_d_array = False
@@ -56,9 +59,9 @@ class SklearnInterface(BaseEstimator):
         n, m, d = self.alignment_.shapes.points.shape
         return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D"
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters as in scikit-learn; ``warp__smoothing`` puts another warp in its place."""
-        nested: dict[str, dict[str, Any]] = {}
+        nested: dict[str, dict[str, object]] = {}
         for name in [name for name in params if "__" in name]:
             owner, _, key = name.partition("__")
             nested.setdefault(owner, {})[key] = params.pop(name)
@@ -103,7 +106,7 @@ class SklearnInterface(BaseEstimator):
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def _wrap_points(self, points: Array, names: Sequence[str], space: str) -> Any:
+    def _wrap_points(self, points: Array, names: Sequence[str], space: str) -> Array | pd.DataFrame:
         """Return points (n, m, d) of a space in the container that ``set_output`` chose."""
         container = getattr(self, "_sklearn_output_config", {}).get("transform")
         container = container or get_config()["transform_output"]

@@ -16,7 +16,10 @@ from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from functools import cache
 from itertools import count, islice
 from threading import Lock, local
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -29,7 +32,7 @@ _thread_state = local()
 
 
 @cache
-def _find_libraries() -> Sequence[Any]:
+def _find_libraries() -> Sequence[LibController]:
     """Return the BLAS libraries of numpy and scipy."""
     import scipy.linalg  # noqa: F401 - loads its library; slow, and files are read without it
     from threadpoolctl import ThreadpoolController
@@ -37,7 +40,7 @@ def _find_libraries() -> Sequence[Any]:
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def _set_threads(libraries: Iterable[tuple[Any, int]]) -> None:
+def _set_threads(libraries: Iterable[tuple[LibController, int]]) -> None:
     let_go = None
     for library, threads in libraries:
         if library.num_threads != threads:
@@ -70,7 +73,7 @@ class _OneBlasThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders = 0
-        self._before: list[tuple[Any, int]] = []
+        self._before: list[tuple[LibController, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:

@@ -101,7 +101,7 @@ class Analysis:
             "notes": self.notes,
         }
 
-    def tabulate_specimens(self) -> dict[str, list[object]]:
+    def tabulate_specimens(self) -> dict[str, Sequence[object]]:
         """Return the columns of ``specimens.csv``."""
         with collect_notes():
             return specimens(self.alignment)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
@@ -14,17 +14,25 @@ from defgpa.cli._input import collect_columns, drop_unlisted_shapes, find_column
 from defgpa.cli._output import AnalysisFiles, refuse_inputs
 
 if TYPE_CHECKING:
+    from defgpa.io.covariates import Columns
+    from defgpa.report import TabularStatistic
     from defgpa.shapes import Shapes
-    from defgpa.statistics import Sample
+    from defgpa.statistics import ProcrustesAnova, Sample
 
 _Result = TypeVar("_Result")
 
 
-class Tabular(Protocol):
-    """A result with a table."""
+class AnalysisSettings(TypedDict):
+    """The options that all commands of statistics hand on to `open_analysis`."""
 
-    def to_csv(self) -> str:
-        """Return the table as comma-separated text."""
+    data: str | None
+    drop_unlisted: bool
+    output: str | None
+    report: bool
+    permutations: int
+    seed: int
+    space: NotRequired[str]
+    as_given: NotRequired[bool]
 
 
 def common_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -76,13 +84,13 @@ class Analysis:
     console: Console
     files: AnalysisFiles
     shapes: Shapes
-    columns: dict[str, Any]
+    columns: Columns
     sample: Sample
     chance: dict[str, int]
-    results: dict[str, Any]
-    reported: list[Any] = field(default_factory=list)
+    results: dict[str, object]
+    reported: list[TabularStatistic] = field(default_factory=list)
 
-    def find_column(self, name: str, option: str) -> Any:
+    def find_column(self, name: str, option: str) -> Sequence[object]:
         """Return one column, or an error that names the option and what there is."""
         return find_column(self.columns, name, option)
 
@@ -91,12 +99,14 @@ class Analysis:
         columns = [self.find_column(name.strip(), option) for name in names.split(":")]
         return [".".join(map(str, row)) for row in zip(*columns, strict=True)]
 
-    def permute(self, test: Callable[..., _Result], *arguments: Any, **settings: Any) -> _Result:
+    def permute(
+        self, test: Callable[..., _Result], *arguments: object, **settings: object
+    ) -> _Result:
         """Run a permutation test, with a bar that moves where somebody watches."""
         with self.console.progress("Permuting") as tick:
             return test(*arguments, **settings, **self.chance, progress=tick)
 
-    def fit_model(self, formula: str, **settings: Any) -> Any:
+    def fit_model(self, formula: str, **settings: object) -> ProcrustesAnova:
         """Test the terms of a formula; where a column is lacking, say how to give one."""
         from defgpa.errors import DefgpaError
         from defgpa.statistics import procrustes_anova
@@ -111,10 +121,10 @@ class Analysis:
     def add(
         self,
         name: str,
-        result: Tabular,
-        values: Any = None,
+        result: TabularStatistic,
+        values: object = None,
         plot: str | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> None:
         """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
         self.console.say_result(f"{result}\n")
@@ -159,7 +169,7 @@ def open_analysis(
     from defgpa.statistics import build_sample
 
     files = AnalysisFiles(output, report, names.manifest)
-    results: dict[str, Any] = {}
+    results: dict[str, object] = {}
     if files.folder is not None:
         read = [*source, *inputs, *filter(None, [data])]
         refuse_inputs(read, files.folder, *names.stems, manifest=names.manifest)

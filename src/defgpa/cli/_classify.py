@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import AnalysisSettings, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
 
 _NAMES = ResultNames(
@@ -47,7 +47,7 @@ def command(
     components: int | None,
     equal_priors: bool,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Classify specimens by shape: linear discriminants, with every specimen left out in turn.
 

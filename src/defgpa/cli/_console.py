@@ -12,7 +12,6 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import click
 
@@ -231,7 +230,7 @@ def format_cell(cell: object) -> str:
     return str(cell).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def to_json(value: object) -> Any:
+def to_json(value: object) -> object:
     """Convert a value to what JSON can hold: arrays to lists, NaN and infinities to null."""
     import numpy as np
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import (
+    Analysis,
+    AnalysisSettings,
+    ResultNames,
+    analysis_options,
+    open_analysis,
+)
 from defgpa.cli._console import Console
 from defgpa.cli._input import bad_word
 
@@ -65,7 +71,7 @@ def command(
     by: str | None,
     vrel: bool,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Test how parts of a shape, or shape and numbers, vary together.
 
@@ -85,7 +91,7 @@ def command(
         ]
         if by is not None and len(hypotheses) > 1:
             raise click.UsageError("--by compares groups by one hypothesis: give --modules once.")
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         if numbers is not None:
             heads = [word.strip() for word in numbers.split(",")]
             block = [analysis.find_column(head, "--with") for head in heads]
@@ -139,7 +145,7 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
 def _compare_groups(
     analysis: Analysis,
     column: str,
-    numbers: Sequence[tuple[Any, ...]],
+    numbers: Sequence[tuple[object, ...]],
     partition: Modules | None,
 ) -> None:
     """Test every group of specimens on its own, and compare the effect sizes of the groups."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import AnalysisSettings, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
 
 _NAMES = ResultNames("Disparity", "disparity.json", ("disparity",))
@@ -53,7 +53,7 @@ def command(
     partial: bool,
     imputations: int,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Compare how much groups vary: Procrustes variances about a model.
 

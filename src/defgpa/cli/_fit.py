@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from defgpa.estimators import AlignmentEstimator
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
     from defgpa.shapes import Shapes
+    from defgpa.warps import WarpModel
 
 _MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
 
@@ -223,7 +224,7 @@ class MethodOptions:
         if method not in ("auto", "rigid"):
             self.make_warp()
 
-    def make_warp(self) -> Any:
+    def make_warp(self) -> WarpModel:
         """Return the warp model that the options describe."""
         family = "affine" if self.method_name == "affine" else self.warp or "tps"
         return warp_model(family, self.points_per_axis, parse_smoothing(self.smoothing), self.theta)

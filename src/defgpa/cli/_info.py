@@ -68,7 +68,7 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
     console.result({"sets": listed_sets, "notes": console.notes})
 
 
-def _summarise(shapes: Shapes) -> dict[str, Any]:
+def _summarise(shapes: Shapes) -> dict[str, object]:
     """Return what is in the files, for machines."""
     from defgpa.diagnostics.units import guess_units
     from defgpa.io.text.variables import get_variable_columns
@@ -110,7 +110,7 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     console.table("Contents", ["", ""], rows)
 
 
-def _show_codes(console: Console, shapes: Shapes) -> dict[str, Any]:
+def _show_codes(console: Console, shapes: Shapes) -> dict[str, object]:
     """Show which landmarks lie where a number seems to stand for missing."""
     from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 
@@ -160,7 +160,7 @@ def _draw_bar(visible: Mask, width: int) -> str:
     return "".join("█" if cell.all() else "·" if not cell.any() else "▒" for cell in cells)
 
 
-def _show_screening(console: Console, shapes: Shapes) -> dict[str, Any]:
+def _show_screening(console: Console, shapes: Shapes) -> dict[str, object]:
     """Show what looks wrong, or why the shapes cannot be aligned at all."""
     from defgpa.diagnostics.screening import screen
     from defgpa.errors import ShapeError
@@ -197,7 +197,7 @@ def _find_suspects(console: Console, shapes: Shapes) -> tuple[Suspect, ...]:
 
 def _list_suspicions(
     screening: Screening, suspects: Sequence[Suspect], shapes: Shapes
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what looks wrong, for machines."""
 
     def select(reason: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,12 @@ import click
 
 from defgpa.cli._console import Console, suggest_name
 from defgpa.cli._options import READING
+from defgpa.io.covariates import Columns
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.shapes import Shapes
+    from defgpa.warps import WarpModel
 
 MAX_SHARE_DROPPED = 0.05  # of the specimens: so few with too few landmarks are left out unasked
 
@@ -327,7 +329,7 @@ def parse_missing(word: str) -> str | float:
 
 def warp_model(
     family: str, points_per_axis: str | None, smoothing: float | None, theta: float | None
-) -> Any:
+) -> WarpModel:
     """Return the warp model that the options describe."""
     from defgpa.warps import (
         Affine,
@@ -343,7 +345,7 @@ def warp_model(
     if theta is not None and family != "tps":
         raise click.UsageError("--theta is the spline's (--warp tps); use --smoothing.")
     counts = _parse_counts(points_per_axis)
-    settings: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
+    settings: dict[str, object] = {} if smoothing is None else {"smoothing": smoothing}
     if family in ("affine", "polynomial", "kernel") and counts is not None:
         raise click.UsageError(f"--warp {family} has no grid of points: drop --points-per-axis")
     if family == "affine" and settings:
@@ -352,7 +354,7 @@ def warp_model(
         settings["points_per_axis"] = counts
     if theta is not None:
         settings["theta"] = theta
-    families: dict[str, Any] = {
+    families: dict[str, Callable[..., WarpModel]] = {
         "affine": Affine,
         "tps": ThinPlateSpline,
         "rbf": RadialBasis,
@@ -459,7 +461,7 @@ def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, A
     return {name: parse_column([row[k] for row in rows]) for k, name in enumerate(header)}
 
 
-def find_column(columns: dict[str, Any], name: str, option: str) -> Any:
+def find_column(columns: Columns, name: str, option: str) -> Sequence[object]:
     """Return one column, or an error that names the option and what there is."""
     if name not in columns:
         names = ", ".join(columns) or "nothing (give --data)"

@@ -12,7 +12,7 @@ import click
 
 from defgpa.cli._console import Console
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+_Decorated = TypeVar("_Decorated", bound=Callable[..., None])
 
 READING = "defgpa.reading"  # where a command keeps its options for read_shapes
 
@@ -103,7 +103,7 @@ def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Co
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @wraps(function)
-        def call_with_console(quiet: bool, as_json: bool, **words: Any) -> None:
+        def call_with_console(quiet: bool, as_json: bool, **words: object) -> None:
             function(console=Console(quiet, as_json), **words)
 
         decorator = click.command(name, cls=GroupedCommand, epilog=f"Example: {example}")
@@ -119,12 +119,12 @@ def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Co
     return decorate
 
 
-def option(*names: str, group: str = OUTPUT, **settings: Any) -> Callable[[Any], Any]:
+def option(*names: str, group: str = OUTPUT, **settings: Any) -> Callable[[_Decorated], _Decorated]:
     """Declare an option in a group of the help text."""
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
-def _combine(*decorators: Callable[[Any], Any]) -> Callable[[_Decorated], _Decorated]:
+def _combine(*decorators: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
     def decorate(function: _Decorated) -> _Decorated:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -139,13 +139,13 @@ def _check_jobs(ctx: click.Context, parameter: click.Parameter, value: int | Non
     return value
 
 
-def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
     """Store an option where `read_input` finds it, so that no command has to hand it on."""
     ctx.meta.setdefault(READING, {})[parameter.name] = value
     return value
 
 
-def _reading_option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+def _reading_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
     return option(*names, group=FILES, expose_value=False, callback=_keep_for_reading, **settings)
 
 

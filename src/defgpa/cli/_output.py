@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from defgpa.arrays import Array
     from defgpa.cli._app import Invocation
     from defgpa.io import Format
+    from defgpa.report import Statistic
     from defgpa.shapes import Shapes
 
 HIDDEN_MANIFEST = ".defgpa.json"  # lists what a command wrote that leaves no summary
@@ -279,10 +280,10 @@ def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
 def save_figure(
     target: Path | str,
     plot: str,
-    *subjects: Any,
+    *subjects: object,
     n_dims: int = 2,
     size: tuple[float, float] = (7, 5),
-    **settings: Any,
+    **settings: object,
 ) -> None:
     """Save what a function of `defgpa.plot` draws; the suffix of the file says in which format."""
     from matplotlib.figure import Figure
@@ -338,7 +339,7 @@ class AnalysisFiles:
             results |= summary  # what was added since
         self.files += [str(self.folder / name) for name in results["files"]]
 
-    def write_report(self, x: Alignment | Shapes, results: Sequence[Any], title: str) -> None:
+    def write_report(self, x: Alignment | Shapes, results: Sequence[Statistic], title: str) -> None:
         """Write ``report.html``, if wanted: all about an alignment, a section for each result."""
         from defgpa.alignment import Alignment
         from defgpa.report import write_report, write_statistics
@@ -370,7 +371,7 @@ class AnalysisFiles:
         shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
         write_shapes(shapes, self._partial / f"{name}.csv", format="csv")
 
-    def write_figure(self, name: str, plot: str, *subjects: Any, **settings: Any) -> None:
+    def write_figure(self, name: str, plot: str, *subjects: object, **settings: Any) -> None:
         """Write a PNG file by a function of `defgpa.plot`, where matplotlib is installed."""
         if self._partial is None or find_spec("matplotlib") is None:
             return
@@ -379,7 +380,7 @@ class AnalysisFiles:
         with rc_context({"text.parse_math": False}):  # a name is no formula
             save_figure(self._partial / name, plot, *subjects, **settings)
 
-    def show(self, console: Console, results: dict[str, Any]) -> None:
+    def show(self, console: Console, results: dict[str, object]) -> None:
         """List the files, and give the results to machines."""
         if self.files:
             list_files(console, self.files)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import (
+    Analysis,
+    AnalysisSettings,
+    ResultNames,
+    analysis_options,
+    open_analysis,
+)
 from defgpa.cli._console import Console
 
 if TYPE_CHECKING:
@@ -85,7 +91,7 @@ def command(
     rates: str | None,
     gls: str,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Test and draw shape along a phylogeny: signal, ancestors, PGLS, rates.
 
@@ -97,7 +103,7 @@ def command(
     with open_analysis(console, source, _NAMES, inputs=[tree_file], **settings) as analysis:
         tree = _match_tree(analysis, tree_file, species, prune)
         signal = analysis.permute(phylogenetic_signal, analysis.sample, tree)
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "k": signal.k,
             "p": signal.p,
             "z": signal.z,

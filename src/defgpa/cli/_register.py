@@ -59,7 +59,7 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
         registered = register_shapes(alignment, shapes)
         errors, errors_of_fit = _measure_errors(registered), _measure_errors(alignment)
         note_unlike(console, registered, alignment)
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         "rmse_reference": dict(zip(shapes.names, errors, strict=True)),
         "rmse_reference_of_fit": alignment.rmse_reference,
         "input": [result, *source],

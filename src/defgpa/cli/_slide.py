@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from defgpa.cli._input import prepare_for_fit, read_input, warp_model
 from defgpa.cli._output import AnalysisFiles, output_file, refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
+    from defgpa.meshes import Mesh
     from defgpa.semilandmarks import SlidShapes
     from defgpa.shapes import Shapes
 
@@ -147,7 +148,7 @@ def command(
         for folder, count in folders:
             shapes = add_slicer_curves(shapes, folder, count)
         shapes = prepare_for_fit(console, shapes)
-        patch: list[Any] = []
+        patch: list[int] | list[str] = []
         if surface is not None:
             is_file = Path(surface).is_file()
             patch = read_surface(surface, shapes) if is_file else parse_labels(surface, shapes)
@@ -170,7 +171,7 @@ def command(
         write_shapes_as(console, slid, target, to_format)
     _show(console, slid)
     farthest = int(np.nan_to_num(slid.distances).max(axis=1).argmax())
-    results: dict[str, Any] = {
+    results: dict[str, object] = {
         "sliding": [slid.landmarks[j] for j in slid.sliders],
         "criterion": slid.criterion.sum(axis=2),
         "settled": slid.settled,
@@ -186,12 +187,14 @@ def command(
 
 def _read_curves(
     sliders: Sequence[str], curves: Sequence[str], shapes: Shapes
-) -> list[list[Any]] | None:
+) -> list[list[int | str]] | None:
     """Return the curves that the options describe; None where they describe none."""
     from defgpa.semilandmarks import read_sliders
 
-    chains: list[list[Any]] = [curve for path in sliders for curve in read_sliders(path, shapes)]
-    chains += [parse_labels(words, shapes, "--curve") for words in curves]
+    chains: list[list[int | str]] = [
+        [*curve] for path in sliders for curve in read_sliders(path, shapes)
+    ]
+    chains += [[*parse_labels(words, shapes, "--curve")] for words in curves]
     return chains or None
 
 
@@ -211,7 +214,7 @@ def parse_labels(words: str, shapes: Shapes, option: str = "--surface") -> list[
     return labels
 
 
-def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Any]:
+def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Mesh]:
     """Read the meshes of a folder that are named like the shapes."""
     from defgpa.errors import format_names
     from defgpa.meshes import read_mesh

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import ResultNames, common_options, open_analysis
+from defgpa.cli._analysis import AnalysisSettings, ResultNames, common_options, open_analysis
 from defgpa.cli._console import Console
 from defgpa.cli._input import parse_pair
 
@@ -52,7 +52,7 @@ def command(
     side: str | None,
     replicate: str | None,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Separate symmetric variation, directional asymmetry and fluctuating asymmetry.
 
@@ -108,7 +108,7 @@ def _show_pairs(console: Console, result: Symmetry, shapes: Shapes) -> None:
         console.say(f"Side {result.mirrored_side!r} was mirrored.")
 
 
-def _collect_results(result: Symmetry, shapes: Shapes) -> dict[str, Any]:
+def _collect_results(result: Symmetry, shapes: Shapes) -> dict[str, object]:
     return {
         "kind": result.kind,
         "table": [row.__dict__ for row in result.table],

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import Analysis, ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import (
+    Analysis,
+    AnalysisSettings,
+    ResultNames,
+    analysis_options,
+    open_analysis,
+)
 from defgpa.cli._console import Console
 from defgpa.cli._input import bad_word
 
@@ -141,7 +148,7 @@ def command(
     against: str | None,
     imputations: int,
     console: Console,
-    **settings: Any,
+    **settings: Unpack[AnalysisSettings],
 ) -> None:
     """Test what shape depends on: groups, size, covariates; repeatability.
 
@@ -285,7 +292,9 @@ def _measure_error(analysis: Analysis, names: str) -> None:
     analysis.add("measurement_error", result, values)
 
 
-def _find_two_columns(analysis: Analysis, names: str, option: str) -> tuple[Any, Any]:
+def _find_two_columns(
+    analysis: Analysis, names: str, option: str
+) -> tuple[Sequence[object], Sequence[object]]:
     """Return the two columns that ``A,B`` names."""
     first, comma, second = (name.strip() for name in names.partition(","))
     if not comma or not first or not second:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -279,7 +278,7 @@ def _choose_feasible_holdouts(
     return feasible
 
 
-def _mark_estimates(shapes: Shapes) -> dict[str, Any]:
+def _mark_estimates(shapes: Shapes) -> dict[str, object]:
     """List the estimated landmarks in a column and in the comments, after what was there."""
     labels = np.array(shapes.landmarks, dtype=object)
     marks = ["; ".join(labels[~visible]) for visible in shapes.visible]

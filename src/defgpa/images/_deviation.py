@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from defgpa.alignment import Alignment
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask, RawArray
 from defgpa.errors import ShapeError
 from defgpa.images._frame import Frame, Placement, common_frame, rows_down
 from defgpa.images._inverse_map import TILE
@@ -174,7 +173,7 @@ def _fill(spread: IntensityDeviation, rows: slice, pictures: list[Picture]) -> N
     )
 
 
-def _compute_medians(values: NDArray[Any], mask: Mask) -> Array:
+def _compute_medians(values: RawArray, mask: Mask) -> Array:
     """Return the median (p, …) of the values (n, p, …) in the mask (n, p)."""
     ranked = np.sort(
         np.where(_expand_mask(mask, values), values.astype(np.float64), np.inf), axis=0
@@ -184,7 +183,7 @@ def _compute_medians(values: NDArray[Any], mask: Mask) -> Array:
     return np.asarray(0.5 * (ranked[(count - 1) // 2, each] + ranked[count // 2, each]))
 
 
-def _compute_deviations(values: NDArray[Any], mask: Mask) -> Array:
+def _compute_deviations(values: RawArray, mask: Mask) -> Array:
     """Return the standard deviation (p, …), by n − 1, of values (n, p, …) in a mask (n, p)."""
     counted = _expand_mask(mask, values).astype(np.float64)
     count = counted.sum(axis=0)
@@ -192,6 +191,6 @@ def _compute_deviations(values: NDArray[Any], mask: Mask) -> Array:
     return np.asarray(np.sqrt((counted * (values - mean) ** 2).sum(axis=0) / (count - 1)))
 
 
-def _expand_mask(mask: Mask, values: NDArray[Any]) -> Mask:
+def _expand_mask(mask: Mask, values: RawArray) -> Mask:
     """Return the mask with an axis of length 1 for the channels, if there are any."""
     return mask.reshape(*mask.shape, *[1] * (values.ndim - mask.ndim))

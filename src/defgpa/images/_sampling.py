@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.errors import ShapeError
 from defgpa.threads import map_blocks, split_range
 
-Image = NDArray[Any]
+Image = RawArray
 Sampler = Callable[[Array], Image]  # (p, 2) positions to (p, channels)
 Sampling = Callable[[Image], Sampler]
 
@@ -125,7 +125,7 @@ def cubic(image: Image) -> Sampler:
     return at
 
 
-def require_image(image: Any) -> Image:
+def require_image(image: object) -> Image:
     """Return an image as an array (rows, columns[, channels]) of reals, or raise a ShapeError."""
     array = np.asarray(image)
     if array.dtype.kind not in "biuf" or array.ndim not in (2, 3) or 0 in array.shape:
@@ -157,13 +157,15 @@ def _sample_linearly(planes: Image, positions: Array, size: tuple[int, ...], out
         )
 
 
-def _split(position: Array, length: int, real: Any) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def _split(
+    position: Array, length: int, real: type[np.floating]
+) -> tuple[NDArray[np.intp], RawArray]:
     """Split positions into the pixel before and the fraction to the next; ends repeat."""
     before = position.astype(np.intp).clip(0, max(length - 2, 0))
     return before, (position - before).clip(0.0, 1.0).astype(real)
 
 
-def convert_dtype(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+def convert_dtype(values: RawArray, kind: np.dtype[Any]) -> RawArray:
     """Convert numbers to a dtype: integers rounded and clipped, booleans by majority."""
     if kind.kind == "f":
         return values.astype(kind)

@@ -1,7 +1,7 @@
 """Landmark files in, shapes out, and back: one file of this folder a format."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
 from defgpa.io.read import read_shapes
@@ -30,7 +30,7 @@ __all__ = [
 _SAVED = {"register_saved": "codec", "load": "save", "read_header": "save", "save": "save"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import what knows warps and solvers when it is asked for: files are read without them."""
     if name in _SAVED:
         return getattr(import_module(f"defgpa.io.saved.{_SAVED[name]}"), name)

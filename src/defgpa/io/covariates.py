@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from defgpa.arrays import RawArray
 from defgpa.errors import FormatError, format_names, import_extra
 from defgpa.io.files import read_head, translate_errors
 from defgpa.io.limits import TEXT_COST, Budget
@@ -21,6 +23,8 @@ from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 
 _EXCEL = (".xlsx", ".xlsm")
+
+Columns = Mapping[str, Any]  # covariates by name, each with one value per shape
 
 
 def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -182,7 +186,7 @@ def _normalise(name: str) -> str:
     return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())
 
 
-def collect_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def collect_columns(shapes: Shapes, data: Columns | None = None) -> dict[str, Any]:
     """Collect what files and user know of every shape: ``group`` and the columns of tables.
 
     Columns of text files are numbers where all their cells are; those that a file knows as factors
@@ -208,14 +212,16 @@ def collect_columns(shapes: Shapes, data: Mapping[str, Any] | None = None) -> di
     return columns
 
 
-def _to_column(values: Any) -> Any:
+def _to_column(values: ArrayLike) -> RawArray:
     """Return values as an array; a categorical of any library as words, None where missing."""
     if str(getattr(values, "dtype", "")) == "category":
-        return np.array([None if v != v else str(v) for v in list(values)], dtype=object)
+        return np.array(
+            [None if v != v else str(v) for v in np.asarray(values, dtype=object)], dtype=object
+        )
     return np.asarray(values)
 
 
-def parse_column(words: Sequence[str]) -> list[Any]:
+def parse_column(words: Sequence[str]) -> list[int | float | str | None]:
     """Parse numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
     cells = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
     for kind in (int, float):

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from defgpa.arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.files import abbreviate
-from defgpa.shapes import Shapes
+from defgpa.shapes import Metadata, Shapes
 
 
 class SeveralSetsError(FormatError):
@@ -37,7 +36,7 @@ class Specimen:
     name: str
     points: Array  # (m, d), NaN where missing
     labels: tuple[str, ...] | None = None  # landmark labels, if the file carries them
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # keys of PER_SHAPE_METADATA
+    metadata: Metadata = field(default_factory=dict)  # keys of PER_SHAPE_METADATA
     # names of the last points, where these are points of curves, not landmarks
     curves: tuple[str, ...] = ()
     weights: Array | None = None  # (m,) landmark weights, if the file carries them
@@ -60,7 +59,7 @@ class Document:
 
     specimens: tuple[Specimen, ...]
     faces: Index | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # space, wireframe, polygons, …
+    metadata: Metadata = field(default_factory=dict)  # space, wireframe, polygons, …
 
 
 def make_document(
@@ -68,10 +67,10 @@ def make_document(
     points: Sequence[Array] | Array,
     names: Sequence[str] = (),
     labels: tuple[str, ...] | None = None,
-    shape_metadata: Sequence[Mapping[str, Any]] = (),
+    shape_metadata: Sequence[Metadata] = (),
     weights: Sequence[Array | None] | None = None,
     faces: Index | None = None,
-    metadata: Mapping[str, Any] = MappingProxyType({}),
+    metadata: Metadata = MappingProxyType({}),
 ) -> Document:
     """Build a document from points (m, d) of each specimen; one without a name gets the file's."""
     n, given_names = len(points), dict(enumerate(names))

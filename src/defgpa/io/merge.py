@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -103,7 +102,7 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
 
 def _drop_incomplete(
     read: Read, specimens: list[Sourced], options: ReadOptions
-) -> tuple[list[Sourced], dict[str, Any]]:
+) -> tuple[list[Sourced], dict[str, object]]:
     """Keep the specimens with as many landmarks as most, and note the others.
 
     Only labels allow for fewer. The others are refused, or dropped where that is asked for.
@@ -348,9 +347,9 @@ def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
     return np.array([place[label] for label in labels], dtype=np.intp)[faces]
 
 
-def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
+def _merge_set_metadata(read: Read, system: str | None) -> dict[str, object]:
     """Merge what files state about the whole set, where those that state it agree."""
-    values_by_key: dict[str, list[Any]] = {}
+    values_by_key: dict[str, list[object]] = {}
     for _, document in read:
         for key, value in document.metadata.items():
             values_by_key.setdefault(key, []).append(value)
@@ -362,7 +361,7 @@ def _merge_set_metadata(read: Read, system: str | None) -> dict[str, Any]:
     return agreed if system is None else {**agreed, "space": system}
 
 
-def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[Any, ...]]:
+def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[object, ...]]:
     """Collect one value per shape for each key, None where a shape has none, and its file."""
     keys = {key for specimen in specimens for key in specimen.metadata} & PER_SHAPE_METADATA
     values_by_key = {

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PureWindowsPath
-from typing import Any
 
 from defgpa.errors import FormatError, format_names
 from defgpa.io.files import decode_file_name
 from defgpa.io.format import Document, Sourced, Specimen, make_default_name
 from defgpa.io.text.lines import make_unique, warn
 from defgpa.io.text.table import is_whole
+from defgpa.shapes import Metadata
 
 IDENTIFIER = "ID"  # the variable that keeps an identifier where specimens are named otherwise
 
@@ -89,7 +89,7 @@ def _rename_document(path: Path, document: Document, choice: str) -> Document:
     return replace(document, specimens=tuple(renamed))
 
 
-def _keep_identifier(specimen: Specimen, name: str) -> Mapping[str, Any]:
+def _keep_identifier(specimen: Specimen, name: str) -> Metadata:
     metadata = specimen.metadata
     if name == specimen.name or "images" not in metadata:
         return metadata

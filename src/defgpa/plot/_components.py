@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -137,7 +136,7 @@ def _make_axes() -> style.AnyAxes:
 
 def _draw_outlines(
     ax: style.AnyAxes, scores: Array, groups: Sequence[Hashable], outline: str
-) -> list[Any]:
+) -> list[object]:
     labels = style.name_groups(groups, len(scores), "")
     looks = assign_looks(labels)
     return [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
+from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
 from defgpa.plot._ends import ShapeAxis, draw_ends
@@ -110,8 +110,8 @@ def phylomorphospace(
 
 
 def _draw_root(
-    ax: Any, components: PhylogeneticComponents, places: Any, magnify: float | None
-) -> tuple[Any, float]:
+    ax: Axes, components: PhylogeneticComponents, places: Array, magnify: float | None
+) -> tuple[Axes, float]:
     """Draw the shape of the root in the corner of the axes that is farthest from all nodes."""
     mean, root = components.shapes.mean(axis=0), components.ancestors[0]
     view = choose_view(mean, (root - mean)[None])
@@ -270,7 +270,7 @@ def permuted(
 
 def _describe(
     result: ModuleTest | TwoBlockPLS | PhylogeneticSignal | EvolutionaryRates,
-) -> tuple[str, float, Any]:
+) -> tuple[str, float, Array]:
     """Return the name of a statistic, its observed value, and the permuted ones."""
     if isinstance(result, PhylogeneticSignal):
         return "K", result.k, result.permuted_k

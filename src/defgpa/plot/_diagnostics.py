@@ -88,7 +88,11 @@ def smoothing_path(
 
 def _mark_value(ax: style.AnyAxes, value: float, text: str) -> Artist:
     """Write a text above the axes at a value of the smoothing."""
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+    place: dict[str, Any] = {
+        "xycoords": ("data", "axes fraction"),
+        "ha": "center",
+        "va": "bottom",
+    }
     return style.annotate_point(ax, text, (value, 1.0), (0, 3), color="#555555", **place)
 
 

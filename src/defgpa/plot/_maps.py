@@ -7,7 +7,7 @@ of their residuals, or for the share of them that is missing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,6 +19,9 @@ from defgpa.alignment import Alignment
 from defgpa.arrays import Array
 from defgpa.plot import _style as style
 from defgpa.shapes import Shapes
+
+if TYPE_CHECKING:
+    from matplotlib.image import AxesImage
 
 _VISIBLE_TO_MISSING = LinearSegmentedColormap.from_list(
     "defgpa_missing", ["#e8f1f8", style.VERMILLION]
@@ -108,7 +111,7 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
 
 def _draw_table(
     ax: style.AnyAxes, shapes: Shapes, values: Array, reduce: Callable[..., Array]
-) -> tuple[Any, tuple[int, int]]:
+) -> tuple[AxesImage, tuple[int, int]]:
     """Draw values (n_shapes, n_landmarks) as an image; return how many a cell is reduced from."""
     rows, columns = (-(-count // 600) for count in values.shape)  # 600 can be told apart
     padding = [(0, -count % per) for count, per in zip(values.shape, (rows, columns), strict=True)]

@@ -6,7 +6,6 @@ A 2-D shape is drawn as it is, a 3-D one as it is seen along its shortest princi
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -181,7 +180,7 @@ def repeatability(
 
 def _label(
     axes: style.AnyAxes, points: Array, labels: Sequence[str], tails: Array, vectors: Array
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """Write landmark labels beside their points, as many as find room beside the arrows."""
     axes.apply_aspect()
     along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors

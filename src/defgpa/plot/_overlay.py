@@ -7,7 +7,7 @@ error of each landmark is drawn instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import colormaps
@@ -22,6 +22,10 @@ from defgpa.palette import GROUP_COLOURS
 from defgpa.plot import _style as style
 
 if TYPE_CHECKING:
+    from matplotlib.collections import Collection
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.lines import Line2D
+
     from defgpa.model_selection import CrossValidation
 
 _MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
@@ -82,6 +86,7 @@ def _draw_overlay(
     look = {"colors": style.GREY, "linewidths": 0.7, "zorder": 1}
     links = style.draw_links(axes, reference, alignment.shapes.links, **look)
     shapes = bar = None
+    marks: Line2D | Collection
     if n_dims == 2:
         shapes, marks = _draw_over_reference(axes, reference, points, label)
     else:
@@ -94,7 +99,7 @@ def _draw_overlay(
 
 def _draw_over_reference(
     ax: style.AnyAxes, reference: Array, points: Array, label: str
-) -> tuple[Any, Any]:
+) -> tuple[Line2D, Line2D]:
     """Draw the shapes as dots, and the reference as crosses over them."""
     size = style.choose_marker_size(len(reference))
     opacity = style.choose_opacity(len(points))
@@ -106,7 +111,9 @@ def _draw_over_reference(
     return shapes, marks
 
 
-def _draw_errors(ax: style.AnyAxes, alignment: Alignment, points: Array) -> tuple[Any, Any]:
+def _draw_errors(
+    ax: style.AnyAxes, alignment: Alignment, points: Array
+) -> tuple[Collection, Colorbar]:
     """Draw the error of every landmark: colours of the surface of a mesh, else of markers.
 
     The area of a marker grows with the error as well. The colour bar is returned, too.
@@ -198,7 +205,9 @@ def before_and_after(
     return style.Artists(before=drawn[0], after=drawn[1])
 
 
-def _prepare_pair(axes: Sequence[Axes] | None, n_dims: int, cloud: Array) -> tuple[Any, Any]:
+def _prepare_pair(
+    axes: Sequence[Axes] | None, n_dims: int, cloud: Array
+) -> tuple[style.AnyAxes, style.AnyAxes]:
     """Return the two axes given, or new ones: side by side, or above each other for wide shapes."""
     if axes is None:
         from matplotlib import pyplot

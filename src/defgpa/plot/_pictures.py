@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -11,6 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from defgpa.alignment import Alignment
+from defgpa.arrays import RawArray
 from defgpa.errors import ShapeError
 from defgpa.images import IntensityDeviation, Picture
 from defgpa.images.photographs import read_photograph
@@ -208,7 +208,7 @@ def _draw_common_area(ax: style.AnyAxes, spread: IntensityDeviation) -> None:
     )
 
 
-def _add_opacity(pixels: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _add_opacity(pixels: RawArray, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return colours (rows, columns, 4) from 0 to 1, with an opacity of 0 where masked."""
     top = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1.0
     colours = np.clip(pixels.astype(np.float64) / top, 0.0, 1.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -24,6 +24,9 @@ from defgpa.arrays import Array, Index, Mask
 from defgpa.decimation import decimate_surface
 from defgpa.errors import ShapeError
 from defgpa.palette import assign_looks
+
+if TYPE_CHECKING:
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
 ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
@@ -162,7 +165,7 @@ def hide_frame(ax: AnyAxes) -> None:
         spine.set_visible(False)
 
 
-def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: Any) -> Artist:
+def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: object) -> Artist:
     """Add a legend above the axes, its markers large and opaque enough to be seen."""
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
     place |= {"borderaxespad": 0.2}
@@ -229,10 +232,10 @@ def label_ticks(
 def annotate_point(
     ax: AnyAxes,
     text: str,
-    point: Sequence[Any] | Array,
+    point: Sequence[object] | Array,
     shift: tuple[float, float],
     size: str | float = "small",
-    **look: Any,
+    **look: object,
 ) -> Annotation:
     """Write a text so many points to the right of a point, and above it."""
     place = {"xytext": shift, "textcoords": "offset points", "fontsize": size}
@@ -245,7 +248,7 @@ def label_points(
     texts: Sequence[str],
     size: float = 8.0,
     avoid: Array | None = None,
-    **look: Any,
+    **look: object,
 ) -> list[Annotation]:
     """Write texts beside points so that none lies over another or over a point.
 
@@ -286,7 +289,9 @@ def label_points(
 _LABEL_PLACES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
 
 
-def write_in_cell(ax: AnyAxes, row: int, column: int, text: str, dark: bool, **look: Any) -> Text:
+def write_in_cell(
+    ax: AnyAxes, row: int, column: int, text: str, dark: bool, **look: object
+) -> Text:
     """Write a text in the middle of a cell of an image, white where the cell is dark."""
     colour = "white" if dark else "black"
     return ax.text(column, row, text, ha="center", va="center", color=colour, **look)
@@ -325,7 +330,7 @@ def choose_opacity(n_layers: int) -> float:
 
 
 def draw_dots(
-    ax: AnyAxes, points: Array, label: str, marker: str, color: str | None = None, **look: Any
+    ax: AnyAxes, points: Array, label: str, marker: str, color: str | None = None, **look: object
 ) -> Line2D:
     """Draw a cloud of markers as one line artist, thinned if it is very large."""
     chosen = points[choose_evenly(len(points))]
@@ -454,7 +459,7 @@ def draw_links(
     return draw_segments(ax, points[pairs[:, 0]], points[pairs[:, 1]], **look)
 
 
-def draw_arrows(ax: AnyAxes, tails: Array, vectors: Array, color: str, **look: Any) -> Artist:
+def draw_arrows(ax: AnyAxes, tails: Array, vectors: Array, color: str, **look: object) -> Artist:
     """Draw arrows in the units of the axes, whose heads the view holds."""
     if tails.shape[1] == 2:
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "headwidth": 4, **look}
@@ -475,7 +480,7 @@ def choose_surface(points: Array, faces: Index | None) -> Surface | None:
 
 def draw_surface(
     ax: AnyAxes, points: Array, surface: Surface, values: Array | None = None, **look: Any
-) -> Any:
+) -> Poly3DCollection:
     """Draw landmarks (n_landmarks, 3) as a shaded surface, coloured by values (n_landmarks,)."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 

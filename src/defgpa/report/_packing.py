@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 
 # what could end a script element or start a tag, and line ends that old scripts stumble over
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -41,12 +40,12 @@ def pack_distances(distances: Array) -> dict[str, object]:
     return {"size": list(distances.shape), "floats": _encode_base64(distances.astype("<f4"))}
 
 
-def pack_integers(numbers: NDArray[np.integer[Any]]) -> dict[str, object]:
+def pack_integers(numbers: NDArray[np.integer]) -> dict[str, object]:
     """Pack whole numbers (k, w), such as the corners of triangles, as 32-bit integers."""
     return {"size": list(numbers.shape), "whole": _encode_base64(numbers.astype("<i4"))}
 
 
-def list_finite(numbers: Array) -> list[Any]:
+def list_finite(numbers: Array) -> list[object]:
     """Return the numbers as JSON knows them: None for what is not finite."""
     return [float(x) if np.isfinite(x) else None for x in numbers]
 
@@ -57,5 +56,5 @@ def dump_script_json(value: object) -> str:
     return text.translate(_ESCAPED)
 
 
-def _encode_base64(array: NDArray[Any]) -> str:
+def _encode_base64(array: RawArray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")

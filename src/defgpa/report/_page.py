@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,8 @@ from defgpa.report._statistics import Links, Statistic, build_sections
 from defgpa.report._words import describe_fit, format_number, list_warnings
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
@@ -311,7 +313,7 @@ def _count_missing(alignment: Alignment) -> dict[str, object] | None:
 
 
 @cache
-def _load_templates() -> Any:
+def _load_templates() -> Environment:
     """Return the templates, each compiled when it is first asked for."""
     jinja2 = import_extra("jinja2", _EXTRA)
     return jinja2.Environment(

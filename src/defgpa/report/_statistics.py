@@ -6,7 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,11 @@ from defgpa.statistics import (
 )
 from defgpa.statistics.table import EffectTable, format_p_values
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Links = Sequence[tuple[int, int]]
-Statistic = (
+TabularStatistic = (
     ProcrustesAnova
     | PairwiseDistances
     | Allometry
@@ -55,8 +58,8 @@ Statistic = (
     | PhylogeneticSignal
     | PhylogeneticComponents
     | EvolutionaryRates
-    | SlidShapes
 )
+Statistic = TabularStatistic | SlidShapes
 
 _LEVEL = 0.05
 _MAX_NAMES = 12  # in a sentence
@@ -471,7 +474,7 @@ def _draw(
         }
 
 
-def _encode(figure: Any, kind: str, media_type: str, **options: object) -> str:
+def _encode(figure: Figure, kind: str, media_type: str, **options: Any) -> str:
     """Return a figure as an address that holds it."""
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, **options)

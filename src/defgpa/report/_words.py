@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,12 +121,12 @@ def describe_model(model: object) -> str:
     return f"a warp of the kind {type(model).__name__}"
 
 
-def _describe_smoothing(model: Any) -> str:
+def _describe_smoothing(model: ThinPlateSpline | RadialBasis | FreeForm | Polynomial) -> str:
     tau = DEFAULT_SMOOTHING if model.smoothing is None else model.smoothing
     return f"relative smoothing {tau:.3g}"
 
 
-def _describe_controls(model: Any, what: str) -> str:
+def _describe_controls(model: ThinPlateSpline | RadialBasis, what: str) -> str:
     if isinstance(model.control_points, str):
         return "every landmark"
     if model.control_points is not None:
@@ -133,8 +134,8 @@ def _describe_controls(model: Any, what: str) -> str:
     return _count_per_axis(model.points_per_axis, what)
 
 
-def _count_per_axis(counts: Any, what: str) -> str:
-    if np.ndim(counts) == 0:
+def _count_per_axis(counts: int | Sequence[int] | None, what: str) -> str:
+    if not isinstance(counts, Iterable):
         return f"{counts} {what} along each axis"
     return f"{' × '.join(str(count) for count in counts)} {what}"
 
@@ -159,9 +160,9 @@ def format_code(value: object) -> str:
     return abbreviate(f"{type(value).__name__}({', '.join(changed)})")
 
 
-def _is_default(field: Any, value: Any) -> bool:
+def _is_default(field: Field[object], value: object) -> bool:
     default = field.default if field.default_factory is MISSING else field.default_factory()
-    same = value is default or (np.ndim(value) == 0 and value == default)
+    same = value is default or (np.ndim(np.asarray(value)) == 0 and value == default)
     return bool(same) if default is not MISSING else False
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -34,7 +33,7 @@ class Surface:
         return np.asarray(self.vertices[self.faces])
 
     @cached_property
-    def _trees(self) -> tuple[Any, Any, float]:
+    def _trees(self) -> tuple[cKDTree, cKDTree, float]:
         """Of the vertices and of the centroids; how far a vertex is from its centroid at most."""
         centroids = self._corners.mean(axis=1)
         radii = np.linalg.norm(self._corners - centroids[:, None], axis=2)

@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -200,7 +199,7 @@ def _read_markup_curves(path: Path, shapes: Shapes) -> list[list[int]]:
     ]
 
 
-def _list_curves(path: Path) -> list[dict[str, Any]]:
+def _list_curves(path: Path) -> list[dict[str, object]]:
     """Return the markups of a file that are curves."""
     content = read_json(path)
     nodes = content.get("markups") if isinstance(content, dict) else None
@@ -212,7 +211,7 @@ def _list_curves(path: Path) -> list[dict[str, Any]]:
     return curves
 
 
-def _list_points(path: Path, node: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_points(path: Path, node: dict[str, object]) -> list[dict[str, object]]:
     points = node.get("controlPoints")
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -61,7 +60,7 @@ def curves_of(shapes: Shapes) -> list[list[int]]:
     return curves
 
 
-def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Curve]:
+def chains(curves: Iterable[Sequence[int | str]], landmarks: Sequence[str]) -> list[Curve]:
     """Join curves and rows of slider tables that share neighbours, whichever way they run."""
     between: dict[int, tuple[int, int]] = {}
     for curve in curves:
@@ -77,7 +76,7 @@ def chains(curves: Iterable[Sequence[Any]], landmarks: Sequence[str]) -> list[Cu
     return _join_sliders(between)
 
 
-def find_slider_numbers(members: Sequence[Any], landmarks: Sequence[str]) -> list[int]:
+def find_slider_numbers(members: Sequence[int | str], landmarks: Sequence[str]) -> list[int]:
     """Convert landmarks given by number (from 0) or label to numbers."""
     return find_landmark_numbers(
         members, landmarks, " Slider tables of R count from 1: subtract 1."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -40,12 +40,17 @@ from defgpa.semilandmarks.paths import (
     make_spline_path,
 )
 from defgpa.semilandmarks.sliders import Curve, chains, curves_of, find_slider_numbers
-from defgpa.shapes import Shapes, as_shapes
+from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.threads import map_blocks, one_blas_thread
 
 Places = Sequence[Sequence[Array]]  # on the paths of every block
 _MAX_BLOCK = 1 << 20  # numbers in the systems that are solved together
+
+Curves = (
+    Sequence[Sequence[int | str]] | Index
+)  # chains of landmarks, or rows (before, slider, after)
+Surfaces = Sequence[Sequence[int | str]] | Sequence[int | str]  # patches of landmarks, or one
 
 
 class Block(NamedTuple):
@@ -84,7 +89,7 @@ class SlidShapes(Shapes):
     digitised: Array
 
     @classmethod
-    def of(cls, shapes: Shapes, points: Array, **facts: Any) -> SlidShapes:
+    def of(cls, shapes: Shapes, points: Array, **facts: object) -> SlidShapes:
         """Return the shapes with other points, and the facts about how they came there."""
         self = cls.__new__(cls)
         vars(self).update(vars(shapes.with_points(points)))
@@ -94,14 +99,14 @@ class SlidShapes(Shapes):
 
 
 def slide(
-    shapes: Shapes | Any,
-    curves: Sequence[Sequence[int | str]] | Index | None = None,
-    surfaces: Sequence[Sequence[int | str]] | Sequence[int | str] = (),
+    shapes: ShapesLike,
+    curves: Curves | None = None,
+    surfaces: Surfaces = (),
     by: str = "bending",
     *,
     along: str = "curve",
     meshes: Mapping[str, Mesh] | None = None,
-    estimator: Any = None,
+    estimator: object = None,
     max_rounds: int = 30,
     tolerance: float = 1e-3,
     progress: Progress | None = None,
@@ -192,7 +197,11 @@ def slide(
 
 
 def _make_blocks(
-    shapes: Shapes, curves: Any, surfaces: Any, along: str, meshes: Mapping[str, Mesh]
+    shapes: Shapes,
+    curves: Curves | None,
+    surfaces: Surfaces,
+    along: str,
+    meshes: Mapping[str, Mesh],
 ) -> tuple[list[Block], Index]:
     """Gather shapes that see the same landmarks with their paths; return who may slide as well."""
     patch = _number_patches(surfaces, shapes)
@@ -245,10 +254,11 @@ def _split_rows(flags: Mask) -> list[Index]:
     return [np.flatnonzero(groups.ravel() == k) for k in range(int(groups.max()) + 1)]
 
 
-def _number_patches(surfaces: Any, shapes: Shapes) -> Index:
+def _number_patches(surfaces: Surfaces, shapes: Shapes) -> Index:
     """Return the numbers of all landmarks of all patches."""
-    patches = list(surfaces)
-    flat = patches if all(np.ndim(p) == 0 for p in patches) else [j for p in patches for j in p]
+    flat: list[int | str] = []
+    for patch in surfaces:
+        flat += [patch] if isinstance(patch, (str, int, float, np.number)) else patch
     numbers = np.unique(np.array(find_slider_numbers(flat, shapes.landmarks), dtype=np.intp))
     if len(numbers) and shapes.n_dims != 3:
         raise ShapeError(f"Surfaces are in 3-D; these shapes are {shapes.n_dims}-D. Use curves.")
@@ -394,7 +404,7 @@ def _fit_rigid_reference(shapes: Shapes) -> Array:
     return reference
 
 
-def _make_reference_fit(estimator: Any) -> Callable[[Shapes], Array]:
+def _make_reference_fit(estimator: object) -> Callable[[Shapes], Array]:
     """Return a function that fits the reference of shapes by an estimator, without warnings."""
 
     def fit(shapes: Shapes) -> Array:

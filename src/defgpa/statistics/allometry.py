@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ class Allometry(Rows):
         centred = self.predict(sizes) - self.anova.tangents.mean(axis=0)
         return np.asarray(np.tensordot(centred, self.vector, axes=2) / np.linalg.norm(self.vector))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame: name, size and score of every shape."""
         return super().to_pandas().set_index("name").rename_axis(None)
 

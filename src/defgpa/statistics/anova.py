@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import f_oneway
@@ -24,6 +24,7 @@ from defgpa.arrays import Array, Progress
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.formatting import render_table
+from defgpa.io.covariates import Columns
 from defgpa.statistics.design import Design, collect_columns, design, encode_groups
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
@@ -38,6 +39,9 @@ from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectTable, effect
 from defgpa.threads import choose_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
 
@@ -98,7 +102,7 @@ class ProcrustesAnova:
         """Return the row of a term."""
         return self.table[term]
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, indexed by term."""
         return self.table.to_pandas()
 
@@ -123,7 +127,7 @@ class ProcrustesAnova:
         """(n, m, d): what the model leaves."""
         return self.tangents - self.fitted
 
-    def predict(self, data: Mapping[str, Any]) -> Array:
+    def predict(self, data: Mapping[str, object]) -> Array:
         """Predict the shapes (k, m, d) that the model expects for other data, one row each.
 
         Examples
@@ -139,7 +143,7 @@ class ProcrustesAnova:
 
     def pairwise(
         self,
-        groups: str | Sequence[Any],
+        groups: str | Sequence[object],
         null: str | None = None,
         *,
         progress: Progress | None = None,
@@ -177,7 +181,7 @@ class ProcrustesAnova:
 def procrustes_anova(
     formula: str,
     x: Analysed,
-    data: Mapping[str, Any] | None = None,
+    data: Columns | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,
@@ -298,7 +302,7 @@ def procrustes_anova(
     )
 
 
-def _select_rows(columns: Mapping[str, Any], rows: Sequence[int], n: int) -> dict[str, Any]:
+def _select_rows(columns: Columns, rows: Sequence[int], n: int) -> dict[str, object]:
     """Return the rows of columns of n entries; others are left as they are, to be refused."""
     return {
         head: np.asarray(values)[list(rows)] if len(values) == n else values

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -24,7 +23,7 @@ from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 _MAX_COMPONENTS = 40
 
@@ -90,7 +89,7 @@ class Classification(Rows):
     procrustes_p: Array
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         best = self.posterior.max(axis=1)
         return [
             (name, self.groups[a], self.groups[b], float(p))
@@ -153,7 +152,7 @@ class Classification(Rows):
 
 def classify(
     x: Analysed,
-    groups: Sequence[Any],
+    groups: Sequence[object],
     n_components: int | None = None,
     n_permutations: int = 999,
     seed: int = 0,

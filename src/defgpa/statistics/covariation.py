@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -21,10 +20,10 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
-from defgpa.statistics.partition import parse_partition
+from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Row, Rows
 
 _MAX_DECOMPOSED = 40  # rows of a matrix all of whose singular vectors are found at no cost
 
@@ -108,7 +107,7 @@ class TwoBlockPLS(Rows):
         rows = [(name, *pair) for name, pair in zip(names, pairs, strict=True)]
         return format_csv(("name", "x_score", "y_score"), rows)
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         pairs = zip(self.singular_values, self.shares, strict=True)
         return [(k, float(value), float(share)) for k, (value, share) in enumerate(pairs, 1)]
 
@@ -125,8 +124,8 @@ class TwoBlockPLS(Rows):
 
 def two_block_pls(
     x: Analysed,
-    y: Any = None,
-    partition: Any = None,
+    y: Analysed | None = None,
+    partition: Partition | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,
@@ -205,22 +204,23 @@ def require_specimens(sample: Sample) -> None:
 
 
 def _split_blocks(
-    sample: Sample, y: Any, partition: Any
+    sample: Sample, y: Analysed | None, partition: Partition | None
 ) -> tuple[tuple[Array, Array], tuple[str, str]]:
     """Return the two blocks, landmarks (n, m, d) or numbers (n, q), and their names."""
     tangents = sample.tangents
-    if partition is None:
+    if y is not None:
         second = _read_block(y, len(tangents))
         return (tangents, second), ("shape", "numbers" if second.ndim == 2 else "other landmarks")
+    assert partition is not None  # the caller has asked for one of the two
     names, codes = parse_partition(partition, sample.shapes.landmarks)
     if len(names) != 2:
         raise DefgpaError(f"Two-block PLS has 2 sets of landmarks; got {len(names)}.")
     return (tangents[:, codes == 0], tangents[:, codes == 1]), (names[0], names[1])
 
 
-def _read_block(y: Any, n: int) -> Array:
+def _read_block(y: Analysed, n: int) -> Array:
     """Return the second block: a table of numbers (n, q), or tangent coordinates (n, m, d)."""
-    if isinstance(y, (Alignment, Shapes, Sample)) or np.ndim(y) == 3:
+    if isinstance(y, (Alignment, Shapes, Sample)) or np.ndim(np.asarray(y)) == 3:
         block = build_sample(y).tangents
     else:
         try:

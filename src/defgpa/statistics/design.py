@@ -11,15 +11,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, import_extra
-from defgpa.io.covariates import collect_columns, parse_column
+from defgpa.io.covariates import Columns, collect_columns, parse_column
 from defgpa.statistics.formula import check_formula, split_formula
 from defgpa.statistics.permutation import ModelTerms
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from formulaic import ModelSpec
 
 __all__ = [
     "Design",
@@ -58,8 +64,8 @@ class Design:
     terms: tuple[str, ...]
     columns: Array
     spans: tuple[slice, ...]
-    spec: Any
-    data: Any
+    spec: ModelSpec
+    data: pd.DataFrame
     whitening: Array | None = None
 
     @cached_property
@@ -107,7 +113,7 @@ class Design:
         full = np.hstack([np.empty((len(self.columns), 0)), *self.bases])
         return ModelTerms(self.intercept, tuple(reduced), tuple(bases), full)
 
-    def rows(self, data: Any) -> Array:
+    def rows(self, data: pd.DataFrame) -> Array:
         """Build the model matrix (k, columns) of other data."""
         try:
             return np.asarray(self.spec.get_model_matrix(_frame(data)), dtype=np.float64)
@@ -142,18 +148,20 @@ def _contains(term: str, smaller: str) -> bool:
     return set(smaller.split(":")) < set(term.split(":"))
 
 
-def _is_categorical(column: Any) -> bool:
+def _is_categorical(column: pd.Series) -> bool:
     return column.dtype.kind not in "iufb"
 
 
-def _could_be_groups(column: Any) -> bool:
+def _could_be_groups(column: pd.Series) -> bool:
     """Return whether a column has whole numbers of which most are repeated."""
     if column.dtype.kind not in "iu":
         return False
     return bool(1 < column.nunique() <= len(column) / 2)
 
 
-def design(formula: str, data: Mapping[str, Any], n: int, whitening: Array | None = None) -> Design:
+def design(
+    formula: str, data: Columns | pd.DataFrame, n: int, whitening: Array | None = None
+) -> Design:
     """Build the design of ``shape ~ …`` for n shapes."""
     right, frame = split_formula(formula), _frame(data)
     check_formula(formula, list(map(str, frame.columns)))
@@ -194,7 +202,7 @@ def orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
     return bases
 
 
-def join_labels(groups: Any, columns: Mapping[str, Any]) -> Any:
+def join_labels(groups: str | Sequence[object], columns: Columns) -> Sequence[object]:
     """Return one label per shape: groups as they are, or columns ``"species:site"`` joined."""
     if not isinstance(groups, str):
         return groups
@@ -207,7 +215,9 @@ def join_labels(groups: Any, columns: Mapping[str, Any]) -> Any:
     return [None if None in row else ".".join(map(str, row)) for row in rows]
 
 
-def encode_groups(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Index]:
+def encode_groups(
+    values: ArrayLike | Sequence[object], n: int, what: str
+) -> tuple[tuple[str, ...], Index]:
     """Return the names of groups in order of first appearance, and each shape's group (n,).
 
     ``what`` is the word for the values in messages.
@@ -224,7 +234,7 @@ def encode_groups(values: Any, n: int, what: str) -> tuple[tuple[str, ...], Inde
     return names, np.array([place[word] for word in words], dtype=np.intp)
 
 
-def _frame(data: Any) -> Any:
+def _frame(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:
     import pandas
 
     if isinstance(data, pandas.DataFrame):
@@ -236,7 +246,7 @@ def _frame(data: Any) -> Any:
         raise ShapeError(f"The columns of the data have different lengths: {lengths}.") from None
 
 
-def _formulaic() -> Any:
+def _formulaic() -> ModuleType:
     how = 'Formulas need the package formulaic: pip install "defgpa[statistics]".'
     return import_extra("formulaic", how)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,7 @@ class LandmarkDifferences(Rows):
 
 def landmark_differences(
     x: Analysed,
-    groups: Sequence[Any],
+    groups: Sequence[object],
     n_permutations: int = 999,
     seed: int = 0,
     *,

@@ -9,20 +9,20 @@ disparities divide by N − 1 of all specimens instead, and add up to the varian
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
+from defgpa.io.covariates import Columns
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 _N_BOOTSTRAPS = 999
 
@@ -80,7 +80,7 @@ class Disparity(Rows):
             for (a, b, difference, _), p in zip(rows, chances, strict=True)
         ]
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         return [
             (self.groups[i], self.groups[j], float(self.differences[i, j]), float(self.p[i, j]))
             for i, j in combinations(range(len(self.groups)), 2)
@@ -89,9 +89,9 @@ class Disparity(Rows):
 
 def disparity(
     x: Analysed,
-    groups: Sequence[Any] | str,
+    groups: Sequence[object] | str,
     formula: str = "shape ~ 1",
-    data: Mapping[str, Any] | None = None,
+    data: Columns | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.stats import norm
@@ -21,7 +21,7 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.permutation import transform_to_normal
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Row, Rows
 
 
 class PermutedEffect(Protocol):
@@ -61,7 +61,7 @@ class EffectSizes(Rows):
     z: Array
     p: Array
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         first, second = np.triu_indices(len(self.names), 1)
         return [
             (self.names[i], self.names[j], float(self.z[i, j]), float(self.p[i, j]))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from defgpa.statistics.permutation import Permutations, build_averaging, effect_
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class EvolutionaryRates(Rows):
     permuted: Array
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         return [
             (self.names[a], self.names[b], *map(float, figures))
             for a, b in combinations(range(len(self.names)), 2)
@@ -101,8 +100,8 @@ class EvolutionaryRates(Rows):
 def evolutionary_rates(
     x: Analysed,
     tree: TreeLike,
-    groups: Sequence[Any],
-    species: Sequence[Any] | None = None,
+    groups: Sequence[object],
+    species: Sequence[object] | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +105,7 @@ class GroupAllometry(Rows):
         heads = ("name", "group", "size", "cac", "regression_score", "predicted_line")
         return format_csv(heads, [(name, self.groups[k], *row) for name, k, row in rows])
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         first, second = np.triu_indices(len(self.groups), 1)
         return [
             (
@@ -141,7 +140,7 @@ class GroupAllometry(Rows):
 
 def group_allometry(
     x: Analysed,
-    groups: Sequence[Any],
+    groups: Sequence[object],
     sizes: Sequence[float] | Array | None = None,
     n_permutations: int = 999,
     seed: int = 0,

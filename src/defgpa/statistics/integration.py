@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.covariation import correlate_blocks, require_specimens
-from defgpa.statistics.partition import parse_partition
+from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Row, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class ModuleTest(Rows):
     permuted: Array
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         return [
             (self.modules[i], self.modules[j], float(self.pairs[i, j]))
             for i, j in combinations(range(len(self.modules)), 2)
@@ -80,7 +79,7 @@ class ModuleTest(Rows):
 
 def integration(
     x: Analysed,
-    partition: Any,
+    partition: Partition,
     n_permutations: int = 999,
     seed: int = 0,
     *,
@@ -181,7 +180,7 @@ class EigenvalueVariance(Rows):
     z_variance: float
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         return [(self.vrel, self.z, self.z_variance)]
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class MeasurementError(Rows):
     offsets: Array
     provenance: Provenance
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, indexed by term."""
         return self.table.to_pandas()
 
@@ -71,8 +74,8 @@ class MeasurementError(Rows):
 
 def measurement_error(
     x: Analysed,
-    subject: Sequence[Any],
-    replicate: Sequence[Any],
+    subject: Sequence[object],
+    replicate: Sequence[object],
     n_permutations: int = 999,
     seed: int = 0,
     *,
@@ -119,7 +122,7 @@ def measurement_error(
     s, r = len(subjects), len(replicates)
     df_error = (s - 1) * (r - 1)
 
-    def ratio(systematic: Any) -> Any:
+    def ratio(systematic: float) -> float:
         return (systematic / (r - 1)) / ((total - among - systematic) / df_error)
 
     def permute_within_subjects(orders: Index) -> Array:
@@ -133,7 +136,7 @@ def measurement_error(
     systematic = float(((when.T @ within) ** 2).sum())
     random_error = total - among - systematic
     chance = permutations.each(n, 1, permute_within_subjects)
-    f = float(ratio(systematic))
+    f = ratio(systematic)
     table = EffectTable(
         (
             effect("subject", s - 1, among, total, (among / (s - 1)) / (random_error / df_error)),

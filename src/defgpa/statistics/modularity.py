@@ -12,13 +12,11 @@ other than within. Chance assigns landmarks to modules at random. Z compares hyp
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.statistics.integration import ModuleTest, fill_pairs
-from defgpa.statistics.partition import parse_partition
+from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, build_sample
 
@@ -28,7 +26,7 @@ _N_BOOTSTRAPS = 999
 
 def modularity(
     x: Analysed,
-    partition: Any,
+    partition: Partition,
     n_permutations: int = 999,
     seed: int = 0,
     *,

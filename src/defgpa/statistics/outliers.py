@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import boxcox, inv_boxcox
@@ -24,6 +24,9 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.permutation import fit_box_cox
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
 _FEWEST = 4  # specimens that predictions can be made from
@@ -59,7 +62,7 @@ class Outliers:
 
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
-    groups: tuple[Any, ...]
+    groups: tuple[object, ...]
     distances: Array
     fences: Array
     flagged: Mask
@@ -90,7 +93,7 @@ class Outliers:
 
     __repr__ = __str__
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return one row a specimen, the oddest first, as a pandas DataFrame."""
         return import_pandas().DataFrame(self.table())
 
@@ -139,7 +142,7 @@ class Outliers:
 
 def outliers(
     x: Analysed,
-    groups: Sequence[Any] | None = None,
+    groups: Sequence[object] | None = None,
     *,
     limit: str = "quartiles",
     space: str = "superimposed",
@@ -208,7 +211,7 @@ def outliers(
     )
 
 
-def _label_groups(groups: Sequence[Any] | None, shapes: Shapes) -> tuple[Any, ...]:
+def _label_groups(groups: Sequence[object] | None, shapes: Shapes) -> tuple[object, ...]:
     """Return one label per specimen, all empty where no groups are given."""
     if groups is None:
         return ("",) * len(shapes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.linalg import orth
@@ -21,7 +20,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import Design, design, encode_groups
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Provenance
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class PairwiseDistances(Rows):
 
     __repr__ = __str__
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         matrices = (self.distances, self.z, self.p)
         columns = (squareform(matrix, checks=False).tolist() for matrix in matrices)
         pairs = combinations(self.names, 2)
@@ -71,7 +70,7 @@ class PairwiseDistances(Rows):
 def pairwise_distances(
     Y: Array,
     model: Design,
-    groups: str | Sequence[Any],
+    groups: str | Sequence[object],
     null: str | None,
     permutations: Permutations,
     provenance: Provenance,
@@ -105,7 +104,9 @@ def pairwise_distances(
     return PairwiseDistances(names, distances, z, p, provenance)
 
 
-def _label_shapes(groups: str | Sequence[Any], model: Design) -> tuple[Any, tuple[str, ...]]:
+def _label_shapes(
+    groups: str | Sequence[object], model: Design
+) -> tuple[Sequence[object], tuple[str, ...]]:
     """Return one label per shape, and the factors they are made of."""
     if not isinstance(groups, str):
         return groups, ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -15,8 +14,13 @@ from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.io.covariates import read_covariate_rows
 from defgpa.shapes import Shapes, find_landmark_numbers
 
+# a module for every landmark, or the landmarks of every module, by label or number
+Partition = Sequence[object] | Mapping[str, Sequence[str | int]]
 
-def parse_partition(partition: Any, landmarks: Sequence[str]) -> tuple[tuple[str, ...], Index]:
+
+def parse_partition(
+    partition: Partition, landmarks: Sequence[str]
+) -> tuple[tuple[str, ...], Index]:
     """Return the names of modules and the module of every landmark (m,).
 
     Parameters
@@ -32,7 +36,7 @@ def parse_partition(partition: Any, landmarks: Sequence[str]) -> tuple[tuple[str
     (('a', 'b'), array([0, 0, 1]))
     """
     if isinstance(partition, Mapping):
-        labels: list[Any] = [None] * len(landmarks)
+        labels: list[str | None] = [None] * len(landmarks)
         for module, members in partition.items():
             for number in find_landmark_numbers(members, landmarks):
                 if labels[number] is not None:

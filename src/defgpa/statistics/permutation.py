@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -184,11 +184,11 @@ class TwoWay:
         return k, 1, k
 
     @cached_property
-    def _cells(self) -> Any:
+    def _cells(self) -> csr_array:
         return build_averaging(2 * self.codes + self.sides)
 
     @cached_property
-    def _individuals(self) -> Any:
+    def _individuals(self) -> csr_array:
         return build_averaging(self.codes)
 
     @cached_property
@@ -227,7 +227,7 @@ class TwoWay:
         return sums, np.asarray(sums.sum(axis=1))
 
 
-def build_averaging(codes: Index) -> Any:
+def build_averaging(codes: Index) -> csr_array:
     """Build the sparse matrix (g, n) that averages rows over every group."""
     counts = np.bincount(codes)
     n = len(codes)

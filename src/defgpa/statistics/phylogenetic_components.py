@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.utils.extmath import svd_flip
@@ -27,7 +26,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Row, Rows
 
 METHODS = ("phylomorphospace", "phylogenetic", "aligned")
 _TITLES = {
@@ -94,7 +93,7 @@ class PhylogeneticComponents(Rows):
     def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("node", *(f"component_{k + 1}" for k in range(self.scores.shape[1])))
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         names = [*self.tree.tips, *self.ancestor_names]
         return [(name, *row) for name, row in zip(names, self.node_scores.tolist(), strict=True)]
 
@@ -114,7 +113,7 @@ class PhylogeneticComponents(Rows):
 def phylogenetic_components(
     x: Analysed,
     tree: TreeLike,
-    species: Sequence[Any] | None = None,
+    species: Sequence[object] | None = None,
     *,
     method: str = "phylomorphospace",
     prune: bool = False,

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -31,7 +30,7 @@ from defgpa.statistics.permutation import Permutations, compress_columns, effect
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Row, Rows
 
 _SCALINGS = np.linspace(0.1, 1.0, 10)
 _NEGLIGIBLE = 1e-4  # of the first component: the standard deviation of one that is left out
@@ -77,7 +76,7 @@ class PhylogeneticSignal(Rows):
     species: tuple[str, ...]
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         count = len(self.species)
         return [(self.k, self.p, self.z, self.z_p, self.scaling, count, self.n_components)]
 
@@ -95,7 +94,7 @@ class PhylogeneticSignal(Rows):
 def phylogenetic_signal(
     x: Analysed,
     tree: TreeLike,
-    species: Sequence[Any] | None = None,
+    species: Sequence[object] | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, import_extra
+
+if TYPE_CHECKING:
+    import dendropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
     return _convert(trees[0], name)
 
 
-def _convert(tree: Any, name: str) -> Phylogeny:
+def _convert(tree: dendropy.Tree, name: str) -> Phylogeny:
     """List the nodes of a dendropy tree: tips first, then inner nodes from the root on."""
     tips = list(tree.leaf_node_iter())
     inner = [node for node in tree.preorder_node_iter() if not node.is_leaf()]

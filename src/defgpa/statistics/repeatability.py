@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -78,7 +77,7 @@ class Repeatability(Rows):
 
 def repeatability(
     x: Analysed,
-    individual: Sequence[Any],
+    individual: Sequence[object],
     *,
     space: str = "superimposed",
     superimpose: bool = True,
@@ -129,7 +128,7 @@ def repeatability(
     within = (deviations**2).sum(axis=(0, 2))
     return Repeatability(
         overall=float(_compute_repeatability(among.sum() / (k - 1), within.sum() / (n - k), r)),
-        per_landmark=np.asarray(_compute_repeatability(among / (k - 1), within / (n - k), r)),
+        per_landmark=_compute_repeatability(among / (k - 1), within / (n - k), r),
         error=np.sqrt(within / (n - k)),
         table=_table(float(among.sum()), float(within.sum()), k, n),
         replicates=r,
@@ -140,11 +139,11 @@ def repeatability(
     )
 
 
-def _compute_repeatability(among: Any, within: Any, r: float) -> Any:
+def _compute_repeatability(among: Array | float, within: Array | float, r: float) -> Array:
     """Compute R = s² / (s² + MS_within), 0 where nothing varies at all."""
-    variance = (among - within) / r
+    variance = np.subtract(among, within) / r
     total = np.asarray(variance + within)
-    return np.divide(variance, total, out=np.zeros_like(total), where=total > 0)[()]
+    return np.asarray(np.divide(variance, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _table(among: float, within: float, k: int, n: int) -> EffectTable:

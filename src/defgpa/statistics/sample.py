@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -86,7 +85,7 @@ class Provenance:
             return f"{count} by {self.method}, {self.n_imputations} draws pooled"
         return f"{count} by {self.method}, which understates their variance"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the facts as plain values for JSON."""
         return {
             "space": self.space,

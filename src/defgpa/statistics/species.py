@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
+from defgpa.arrays import Index, RawArray
 from defgpa.errors import ShapeError, format_names
+from defgpa.io.covariates import Columns
 from defgpa.shapes import Shapes
 from defgpa.statistics.design import collect_columns, encode_groups
 from defgpa.statistics.phylogeny import Phylogeny, read_tree
@@ -20,8 +21,8 @@ TreeLike = Phylogeny | str | PathLike[str]
 
 def average_species(
     x: Analysed,
-    species: Sequence[Any],
-    data: Mapping[str, Any] | None = None,
+    species: Sequence[object],
+    data: Columns | None = None,
     *,
     space: str = "superimposed",
     superimpose: bool = True,
@@ -69,9 +70,7 @@ def average_species(
     return Sample(shapes, sizes, replace(sample.provenance, n_species=len(names)))
 
 
-def _average_columns(
-    columns: Mapping[str, Any], members: Sequence[Any]
-) -> tuple[dict[str, str], ...]:
+def _average_columns(columns: Columns, members: Sequence[Index]) -> tuple[dict[str, str], ...]:
     """Return the cells of every species: means of numbers, and words that its specimens share."""
     cells: list[dict[str, str]] = [{} for _ in members]
     for head, values in columns.items():
@@ -83,7 +82,7 @@ def _average_columns(
     return tuple(cells)
 
 
-def _average(values: Any) -> str | float | None:
+def _average(values: RawArray) -> str | float | None:
     try:
         return float(np.mean(values.astype(np.float64)))
     except (TypeError, ValueError):
@@ -94,7 +93,7 @@ def _average(values: Any) -> str | float | None:
 def match_tree(
     x: Analysed,
     tree: TreeLike,
-    species: Sequence[Any] | None = None,
+    species: Sequence[object] | None = None,
     *,
     prune: bool = False,
     space: str = "superimposed",

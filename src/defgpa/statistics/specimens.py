@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,9 @@ from defgpa.tangent_space import measure_sizes, tangent_space
 from defgpa.warps import Warp
 
 
-def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict[str, list[Any]]:
+def specimens(
+    alignment: Alignment, groups: Sequence[object] | None = None
+) -> dict[str, Sequence[object]]:
     """Return what ``defgpa fit`` writes to ``specimens.csv``: column → values of the shapes.
 
     ``id``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
@@ -35,7 +36,7 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
 
     Returns
     -------
-    dict[str, list[Any]]
+    dict[str, Sequence[object]]
 
     Examples
     --------
@@ -50,7 +51,7 @@ def specimens(alignment: Alignment, groups: Sequence[Any] | None = None) -> dict
     shapes = alignment.shapes
     filled = fill_from_reference(alignment)
     x = tangent_space(filled)
-    table: dict[str, list[Any]] = {
+    table: dict[str, Sequence[object]] = {
         "id": list(shapes.names),
         "group": list(label_groups(alignment, groups) or [""] * len(shapes)),
         "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
@@ -79,7 +80,7 @@ def fill_from_reference(alignment: Alignment) -> Array:
     return np.where(visible, alignment.superimposed, alignment.back_projected)
 
 
-def label_groups(alignment: Alignment, groups: Sequence[Any] | None) -> Sequence[Any] | None:
+def label_groups(alignment: Alignment, groups: Sequence[object] | None) -> Sequence[object] | None:
     """Return one group per shape, as given or as in the files; None where neither has any."""
     labels = alignment.shapes.metadata.get("groups") if groups is None else list(groups)
     if labels is not None and len(labels) != len(alignment.shapes):

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,9 +40,12 @@ from defgpa.statistics.permutation import (
     permute_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Effect, EffectTable
+from defgpa.statistics.table import Effect, EffectTable, Row
 from defgpa.tangent_space import tangent_space
 from defgpa.threads import choose_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 _TERMS = ("individual", "side", "individual:side")
@@ -139,11 +142,11 @@ class Symmetry:
         """Return the row of a term."""
         return self.table[term]
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the two-way table as a pandas DataFrame."""
         return self.table.to_pandas()
 
-    def indices_to_pandas(self) -> Any:
+    def indices_to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with the asymmetry of every individual."""
         return import_pandas().DataFrame(self._rows(), columns=list(_COLUMNS))
 
@@ -155,7 +158,7 @@ class Symmetry:
         """Return the asymmetry of every individual as comma-separated text."""
         return format_csv(_COLUMNS, self._rows())
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         fluctuating = np.linalg.norm(self.fluctuating, axis=(1, 2))
         columns = (self.index.tolist(), self.signed_index.tolist(), fluctuating.tolist())
         return list(zip(self.individuals, *columns, strict=True))
@@ -164,9 +167,9 @@ class Symmetry:
 def symmetry(
     shapes: Analysed,
     pairs: Sequence[Sequence[int | str]] | None = None,
-    individual: Sequence[Any] | None = None,
-    side: Sequence[Any] | None = None,
-    replicate: Sequence[Any] | None = None,
+    individual: Sequence[object] | None = None,
+    side: Sequence[object] | None = None,
+    replicate: Sequence[object] | None = None,
     n_permutations: int = 999,
     seed: int = 0,
     *,
@@ -223,8 +226,8 @@ def symmetry(
 def _analyse_object(
     sample: Sample,
     pairs: Sequence[Sequence[int | str]] | None,
-    individual: Sequence[Any] | None,
-    replicate: Sequence[Any] | None,
+    individual: Sequence[object] | None,
+    replicate: Sequence[object] | None,
     permutations: Permutations,
 ) -> Symmetry:
     """Analyse shapes that have both sides, with their mirror images."""
@@ -251,9 +254,9 @@ def _analyse_object(
 
 def _analyse_matching(
     sample: Sample,
-    individual: Sequence[Any],
-    side: Sequence[Any],
-    replicate: Sequence[Any] | None,
+    individual: Sequence[object],
+    side: Sequence[object],
+    replicate: Sequence[object] | None,
     permutations: Permutations,
 ) -> Symmetry:
     """Analyse shapes of one side each, two sides of every individual."""
@@ -284,7 +287,7 @@ def _require_once(
     codes: Index,
     sides: Index,
     words: Sequence[str],
-    replicate: Sequence[Any] | None,
+    replicate: Sequence[object] | None,
 ) -> None:
     """Raise a ShapeError where one measurement of an individual's side is there twice."""
     if replicate is None:

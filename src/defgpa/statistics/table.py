@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import ceil, floor, log10
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from defgpa.dataframes import import_pandas
 from defgpa.formatting import align_columns, render_table
 from defgpa.io.text.table import format_csv
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+
+Row = tuple[Any, ...]  # of a table: names, then numbers
 
 
 class Rows:
@@ -22,12 +27,12 @@ class Rows:
     _columns: ClassVar[tuple[str, ...]]
     _held: ClassVar[tuple[str, ...]]
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         columns = (getattr(self, name) for name in self._held)
         lists = (column if isinstance(column, tuple) else column.tolist() for column in columns)
         return list(zip(*lists, strict=True))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, row by row as it prints."""
         return import_pandas().DataFrame(self._rows(), columns=list(self._columns))
 
@@ -35,11 +40,11 @@ class Rows:
         """Return the rows as comma-separated text, with all digits; empty without a figure."""
         return format_csv(self._columns, self._rows())
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         """Return one mapping of column to value for each row."""
         return [dict(zip(self._columns, row, strict=True)) for row in self._rows()]
 
-    def to_rows(self) -> list[tuple[Any, ...]]:
+    def to_rows(self) -> list[Row]:
         """Return the rows without their columns' names."""
         return self._rows()
 
@@ -103,11 +108,11 @@ class EffectTable(Rows):
 
     __repr__ = __str__
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, indexed by term."""
         return super().to_pandas().set_index("term")
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         return [astuple(row) for row in self.rows]
 
     def _repr_html_(self) -> str:

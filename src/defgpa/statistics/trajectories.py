@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Trajectories(Rows):
     form_p: Array
     provenance: Provenance
 
-    def _rows(self) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[Row]:
         squares = (
             np.abs(self.lengths[:, None] - self.lengths),
             *(self.length_p, self.angles, self.angle_p, self.form_distances, self.form_p),
@@ -89,8 +88,8 @@ class Trajectories(Rows):
 
 def trajectories(
     x: Analysed,
-    groups: Sequence[Any],
-    stages: Sequence[Any],
+    groups: Sequence[object],
+    stages: Sequence[object],
     n_permutations: int = 999,
     seed: int = 0,
     *,

@@ -16,13 +16,16 @@ of many shapes at once, as the same arrays with one more axis in front, and comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from defgpa.arrays import Array, Stack
 from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.parameters import format_model, get_parameters, replace_parameters
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class Basis(Protocol):
@@ -97,11 +100,11 @@ class FactoredBasis(Stack):
 class SparseBasis(FactoredBasis):
     """A factored basis of one shape whose columns are mostly zero."""
 
-    def sparse_columns(self, points: Array) -> Any:
+    def sparse_columns(self, points: Array) -> csr_array:
         """Return the (p, r) columns of points (p, d) in compressed rows."""
         raise NotImplementedError
 
-    def sparse_column_gradients(self, points: Array) -> Sequence[Any]:
+    def sparse_column_gradients(self, points: Array) -> Sequence[csr_array]:
         """Return the derivatives of the columns by each coordinate, (p, r) in compressed rows."""
         raise NotImplementedError
 
@@ -124,11 +127,11 @@ class WarpFamily(Generic[_B]):
         """Return the bases of n shapes as one stack."""
         raise NotImplementedError
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the parameters by name; with ``deep`` also those of its parts: kernel__width."""
         return get_parameters(self, deep)
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Return a model with these parameters; those of its parts as kernel__width."""
         model: Self = replace_parameters(self, params)
         return model

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    pass
 
 DEFAULT_SMOOTHING = 1e-3  # where a warp model states neither a smoothing nor a theta
 
 
-def get_parameters(model: Any, deep: bool = True) -> dict[str, Any]:
+def get_parameters(model: object, deep: bool = True) -> dict[str, object]:
     """Return the parameters of a dataclass by name; with ``deep`` also ``kernel__width``."""
     values = {field.name: getattr(model, field.name) for field in _get_fields(model)}
     return {**values, **dict(_get_inner_parameters(values))} if deep else values
 
 
-def _get_inner_parameters(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _get_inner_parameters(values: dict[str, object]) -> Iterator[tuple[str, object]]:
     """Yield the parameters of the values that have some, as ``kernel__width``."""
     for name, value in values.items():
         for key, nested in get_parameters(value).items():
             yield f"{name}__{key}", nested
 
 
-def replace_parameters(model: Any, parameters: dict[str, Any]) -> Any:
+def replace_parameters(model: Any, parameters: dict[str, object]) -> Any:
     """Return a copy of a dataclass with other parameters, nested ones as ``kernel__width``."""
     names = [field.name for field in _get_fields(model)]
-    changes: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
+    changes: dict[str, object] = {}
+    nested: dict[str, dict[str, object]] = {}
     for parameter, value in parameters.items():
         name, is_nested, key = parameter.partition("__")
         if name not in names:
@@ -58,7 +61,7 @@ def stiffen(model: Any, factor: float) -> Any:
     return replace(model, **scaled or {"smoothing": factor * DEFAULT_SMOOTHING})
 
 
-def format_model(model: Any) -> str:
+def format_model(model: object) -> str:
     """Return one line that makes the model: its name and the parameters that are not default."""
     arguments = [
         f"{field.name}={_format_value(getattr(model, field.name))}"
@@ -68,45 +71,48 @@ def format_model(model: Any) -> str:
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
-def _get_fields(value: Any) -> tuple[Field[Any], ...]:
+def _get_fields(value: object) -> tuple[Field[object], ...]:
     return fields(value) if is_dataclass(value) and not isinstance(value, type) else ()
 
 
-def _is_default(field: Field[Any], value: Any) -> bool:
+def _is_default(field: Field[object], value: object) -> bool:
     if field.default_factory is not MISSING:
         return bool(value == field.default_factory())
     return type(value) is type(field.default) and bool(value == field.default)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, np.ndarray) or (isinstance(value, list) and np.ndim(value) > 1):
         return f"<{' × '.join(str(size) for size in np.shape(value))} array>"
     return getattr(value, "__name__", None) or repr(value)
 
 
 def require_number(
-    value: Any, name: str, owner: str, description: str, is_allowed: Callable[[float], bool]
+    value: object, name: str, owner: str, description: str, is_allowed: Callable[[float], bool]
 ) -> None:
     """Raise a ValueError unless ``value`` is a number that is allowed."""
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not is_number or not is_allowed(float(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or not is_allowed(float(value))
+    ):
         raise ValueError(
             f"The '{name}' parameter of {owner} must be {description}. Got {value!r} instead."
         )
 
 
-def require_not_negative(value: Any, name: str, owner: str) -> None:
+def require_not_negative(value: object, name: str, owner: str) -> None:
     """Raise a ValueError unless ``value`` is a finite number of at least zero."""
     description = "a number of at least 0"
     require_number(value, name, owner, description, lambda number: 0.0 <= number < np.inf)
 
 
-def require_positive(value: Any, name: str, owner: str) -> None:
+def require_positive(value: object, name: str, owner: str) -> None:
     """Raise a ValueError unless ``value`` is a finite number above zero."""
     require_number(value, name, owner, "a positive number", lambda number: 0.0 < number < np.inf)
 
 
-def require_degree(value: Any, name: str, owner: str, minimum: int, maximum: int) -> None:
+def require_degree(value: object, name: str, owner: str, minimum: int, maximum: int) -> None:
     """Raise a ValueError unless ``value`` is a whole number from ``minimum`` to ``maximum``."""
     require_number(
         value,

@@ -26,14 +26,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa.arrays import Array, Index, compute_inverse_root, freeze, invert_lower, symmetrise
+from defgpa.arrays import Array, Index, Mask, compute_inverse_root, freeze, invert_lower, symmetrise
 from defgpa.geometry import Geometry, measure_points
 from defgpa.threads import split_range
 from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
@@ -148,7 +147,7 @@ class ThinPlateBasis(FactoredBasis):
         """Return the paper's approximate inverse: the spline that takes warp(C) back to C."""
         return fit_interpolating_spline(warp(self.control_points), self.control_points)
 
-    def __getitem__(self, shape: Any) -> ThinPlateBasis:
+    def __getitem__(self, shape: int | slice | Index | Mask) -> ThinPlateBasis:
         some = super().__getitem__(shape)
         mixing = vars(self).get("mixing")
         if mixing is not None:  # is not computed again

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -160,7 +160,7 @@ class Warp:
             return 4096  # their few entries stay in cache however many columns there are
         return max(64, BLOCK_BYTES // (8 * max(1, len(self.column_coefficients))))
 
-    def _check_points(self, points: Any) -> Array:
+    def _check_points(self, points: object) -> Array:
         array = np.asarray(points, dtype=np.float64)
         n_dims = self.coefficients.shape[1]
         if array.ndim != 2 or array.shape[1] != n_dims:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array, Index, RawArray
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.files import list_names
@@ -63,7 +61,7 @@ def choose_variable(
     )
 
 
-def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str | None) -> Array:
+def arrange_stack(path: Path, array: RawArray, layout: str, preferred: str | None) -> Array:
     """Arrange a 3-D array in any layout, or a 2-D array of one shape, as (n, m, d) float64.
 
     ``preferred`` is the layout the format documents, taken when several are possible.
@@ -82,7 +80,7 @@ def arrange_stack(path: Path, array: NDArray[Any], layout: str, preferred: str |
     return np.ascontiguousarray(stack)
 
 
-def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
+def arrange_matrix(path: Path, array: RawArray, layout: str) -> Array:
     """Arrange one shape's matrix as (m, d); it is d × m if the layout or only the size says so."""
     numbers = to_real_numbers(path, array)
     if numbers.ndim != 2:
@@ -95,7 +93,7 @@ def arrange_matrix(path: Path, array: NDArray[Any], layout: str) -> Array:
     return np.ascontiguousarray(matrix)
 
 
-def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
+def to_real_numbers(path: Path, array: RawArray) -> Array:
     """Convert an array to float64, if it holds real numbers."""
     if array.dtype.kind not in "fiub":
         kind = "complex numbers" if array.dtype.kind == "c" else f"'{array.dtype}'"
@@ -104,7 +102,7 @@ def to_real_numbers(path: Path, array: NDArray[Any]) -> Array:
         return array.astype(np.float64)
 
 
-def parse_triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
+def parse_triangles(path: Path, faces: RawArray, m: int) -> Index:
     """Parse (k, 3) landmark numbers from 0, if that is what the faces are."""
     numbers = to_real_numbers(path, faces)
     if numbers.size == 0:
@@ -120,7 +118,7 @@ def parse_triangles(path: Path, faces: NDArray[Any], m: int) -> Index:
     return numbers.astype(np.intp)
 
 
-def parse_links(links: NDArray[Any], first: int, m: int) -> dict[str, Any]:
+def parse_links(links: RawArray, first: int, m: int) -> dict[str, object]:
     """Pairs of landmarks that are joined, if rows are pairs of numbers of m, from ``first`` on."""
     pairs = links.ndim == 2 and links.shape[1] == 2
     if not pairs or not np.isin(links, np.arange(first, first + m)).all():

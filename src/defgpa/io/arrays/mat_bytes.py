@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from defgpa.arrays import RawArray
 from defgpa.io.limits import Budget
 
 # A MATLAB value without its wrapping: numbers (an array in MATLAB's own size), text (str), a
 # cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
-Value = Any
+Value = Any  # arrays, text, sparse matrices, and dicts and lists of these
 
 DEEPEST = 16  # cells in cells in cells: a loop of references, not data
 _HEADER = 128
@@ -46,11 +47,11 @@ class Sparse:
     size: tuple[int, int]
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-    values: NDArray[Any]
+    values: RawArray
 
     @classmethod
     def of(
-        cls, size: tuple[int, ...], rows: NDArray[Any], starts: NDArray[Any], values: NDArray[Any]
+        cls, size: tuple[int, ...], rows: RawArray, starts: RawArray, values: RawArray
     ) -> Sparse:
         """Build from MATLAB's form: where in ``rows`` and ``values`` each column starts."""
         edges = starts.astype(np.intp)
@@ -68,7 +69,7 @@ class Sparse:
         columns = np.repeat(np.arange(len(lengths)), lengths)
         return cls((size[0], size[1]), rows[:stored].astype(np.intp), columns, values[:stored])
 
-    def diagonal(self) -> NDArray[Any] | None:
+    def diagonal(self) -> RawArray | None:
         """Return the entries of a row, a column or a diagonal matrix; else None."""
         place = np.maximum(self.rows, self.columns)
         beside = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
@@ -213,14 +214,14 @@ class _Reader:
             return text
         return [text[row::rows].rstrip() for row in range(rows)]  # stored column by column
 
-    def _parse_array(self, size: tuple[int, ...], part: Element | None) -> NDArray[Any]:
+    def _parse_array(self, size: tuple[int, ...], part: Element | None) -> RawArray:
         values = self._parse_numbers(part)
         if len(values) != math.prod(size):
             raise ValueError(f"expected an array of size {size}; found {len(values)} numbers")
         self._budget.spend(8 * len(values), "an array")  # of doubles, in the end
         return values.reshape(size, order="F")
 
-    def _parse_numbers(self, part: Element | None) -> NDArray[Any]:
+    def _parse_numbers(self, part: Element | None) -> RawArray:
         if part is None or part[0] not in _NUMBERS:
             raise ValueError(f"expected numbers; found an element of type {part and part[0]}")
         kind, content = part

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from defgpa.arrays import Array, Mask
+from defgpa.arrays import Array, Mask, RawArray
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import (
     arrange_matrix,
@@ -48,6 +47,9 @@ from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.limits import Budget
 from defgpa.shapes import Shapes
 
+if TYPE_CHECKING:
+    import h5py
+
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -70,7 +72,7 @@ def write_mat(path: Path, shapes: Shapes) -> None:
     """Cells ``points`` (d × m), ``visible`` (1 × m), ``names`` and ``landmarks``; ``faces``."""
     from scipy.io import savemat
 
-    variables: dict[str, Any] = {
+    variables: dict[str, object] = {
         "points": _make_cell([points.T for points in shapes.points]),
         "visible": _make_cell([mask[None] for mask in shapes.visible]),
         "names": _make_cell(shapes.names),
@@ -206,7 +208,7 @@ def _parse_texts(path: Path, what: str, value: Value, count: int) -> tuple[str, 
     return tuple(entries)
 
 
-def _make_cell(values: Sequence[Any]) -> NDArray[Any]:
+def _make_cell(values: Sequence[object]) -> RawArray:
     cell = np.empty((1, len(values)), dtype=object)
     for i, value in enumerate(values):
         cell[0, i] = value
@@ -227,7 +229,7 @@ def _read_hdf_variables(path: Path) -> dict[str, Value]:
         return {name: reader.value(file[name], DEEPEST) for name in _list_members(file)}
 
 
-def _list_members(group: Any) -> list[str]:
+def _list_members(group: h5py.Group) -> list[str]:
     """List the members stored in the file itself; links that lead elsewhere are not followed."""
     import h5py
 
@@ -241,10 +243,10 @@ def _list_members(group: Any) -> list[str]:
 class _HdfReader:
     """Reads MATLAB values from HDF5, within a budget."""
 
-    def __init__(self, file: Any, budget: Budget) -> None:
+    def __init__(self, file: h5py.File, budget: Budget) -> None:
         self._file, self._budget = file, budget
 
-    def value(self, item: Any, levels: int) -> Value:
+    def value(self, item: h5py.Group | h5py.Dataset, levels: int) -> Value:
         if levels == 0:
             return None
         if hasattr(item, "keys"):
@@ -262,18 +264,18 @@ class _HdfReader:
             return self._text(item)
         return self._numbers(item).T if item.dtype.kind in "fiub" else None
 
-    def _numbers(self, item: Any) -> NDArray[Any]:
+    def _numbers(self, item: h5py.Group | h5py.Dataset) -> RawArray:
         if item.is_virtual or item.external:
             raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
         self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
 
-    def _text(self, item: Any) -> Value:
+    def _text(self, item: h5py.Group | h5py.Dataset) -> Value:
         codes = np.atleast_2d(self._numbers(item)).T.astype("<u2")
         rows = [row.tobytes().decode("utf-16-le", errors="replace") for row in codes]
         return rows[0] if len(rows) == 1 else [row.rstrip() for row in rows]
 
-    def _sparse(self, group: Any) -> Value:
+    def _sparse(self, group: h5py.Group) -> Value:
         starts = self._numbers(group["jc"])
         size = (int(group.attrs["MATLAB_sparse"]), len(starts) - 1)
         rows, values = (

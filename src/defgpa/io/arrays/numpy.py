@@ -19,9 +19,8 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.arrays.axes import (
@@ -38,7 +37,7 @@ from defgpa.io.limits import Budget
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, RawArray]
 _PLAIN = PER_SHAPE_METADATA - {"variables"}
 _KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
 _KNOWN |= {"weights"}
@@ -59,7 +58,7 @@ def read_npz(path: Path, options: ReadOptions) -> Document:
     shape_metadata = [{key: values[i] for key, values in columns.items()} for i in range(n)]
     faces = parse_triangles(path, arrays["faces"], m) if "faces" in arrays else None
     space = str(arrays.get("space", ""))
-    metadata: dict[str, Any] = {"space": space} if space in ("LPS", "RAS") else {}
+    metadata: dict[str, object] = {"space": space} if space in ("LPS", "RAS") else {}
     links = arrays.get("links", np.empty(0))
     if links.size and links.dtype.kind in "iu":
         metadata |= parse_links(links, 0, m)
@@ -123,7 +122,7 @@ def write_npz(path: Path, shapes: Shapes) -> None:
         np.savez(file, **arrays)
 
 
-def _read_members(path: Path, variable: str | None) -> dict[str, NDArray[Any]]:
+def _read_members(path: Path, variable: str | None) -> dict[str, RawArray]:
     """Read the arrays of an archive that this format knows; others may be anything."""
     with translate_errors(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
         members = list_archive(archive)
@@ -174,7 +173,7 @@ def list_archive(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 def read_archive(
     path: Path, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], budget: Budget
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, RawArray]:
     """Read the arrays of these members, within a budget."""
     return {
         key: _read_array(path, repr(key), partial(archive.open, info), info.file_size, budget)
@@ -184,7 +183,7 @@ def read_archive(
 
 def _read_array(
     path: Path, what: str, opened: Callable[[], IO[bytes]], n_bytes: int, budget: Budget
-) -> NDArray[Any]:
+) -> RawArray:
     """Read one array, checked before it is read: a header can promise more than memory holds."""
     with opened() as file:
         size, _, dtype = _read_header(file)
@@ -206,7 +205,7 @@ def _read_array(
     return array
 
 
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     version = npy.read_magic(file)
     if version == (1, 0):
         return npy.read_array_header_1_0(file)
@@ -231,9 +230,9 @@ def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str,
     return tuple(str(value) for value in values.tolist())
 
 
-def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[Any]]:
+def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[object]]:
     """Images, groups, scales …: what the archive says of each shape."""
-    metadata: dict[str, list[Any]] = {}
+    metadata: dict[str, list[object]] = {}
     for key in sorted(_PLAIN & arrays.keys()):
         if arrays[key].shape != (count,):
             raise FormatError(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from defgpa.arrays import RawArray
 from defgpa.errors import import_extra
 from defgpa.io.arrays.axes import (
     ORDERS,
@@ -37,7 +37,8 @@ from defgpa.io.limits import Budget, decompress, decompress_head
 _USUAL = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
 
-Numbers = NDArray[Any]
+RValue = Any  # what rdata makes of an object of R
+Variables = Mapping[str, RValue]
 
 
 def read_r(path: Path, options: ReadOptions) -> Document:
@@ -62,7 +63,7 @@ def read_r(path: Path, options: ReadOptions) -> Document:
     return make_document(path, stack, names or (), labels, shape_metadata, metadata=metadata)
 
 
-def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+def _collect_metadata(variables: Variables, n: int) -> list[dict[str, object]]:
     """Collect what vectors as long as the specimens are many say of each; "" for NA.
 
     Levels of a factor stay words, whatever they look like: a statistic takes them for groups.
@@ -76,7 +77,7 @@ def _collect_metadata(variables: Mapping[str, Any], n: int) -> list[dict[str, An
     return [{"variables": row} if row else {} for row in rows]
 
 
-def _find_factors(variables: Mapping[str, Any], n: int) -> dict[str, Any]:
+def _find_factors(variables: Variables, n: int) -> dict[str, object]:
     """Name the vectors that are factors in R, whose levels may look like numbers."""
     factors = [
         name
@@ -86,18 +87,18 @@ def _find_factors(variables: Mapping[str, Any], n: int) -> dict[str, Any]:
     return {"factors": tuple(factors)} if factors else {}
 
 
-def _format_entry(entry: Any) -> str:
+def _format_entry(entry: RValue) -> str:
     return "" if entry is None or entry != entry else str(entry)
 
 
-def _find_links(variables: Mapping[str, Any], m: int) -> dict[str, Any]:
+def _find_links(variables: Variables, m: int) -> dict[str, object]:
     """Find the pairs of landmarks that are joined, where ``links`` numbers them."""
     links = variables.get("links")
     return parse_links(_to_array(links), 1, m) if _has_axes(links, 2) else {}
 
 
 def _read_matrices(
-    path: Path, matrices: list[Any], options: ReadOptions, variables: Mapping[str, Any]
+    path: Path, matrices: list[RValue], options: ReadOptions, variables: Variables
 ) -> Document:
     specimens = []
     shape_metadata = _collect_metadata(variables, len(matrices))
@@ -115,7 +116,7 @@ def _read_matrices(
     return Document(tuple(specimens), metadata=metadata)
 
 
-def _read_content(path: Path) -> Any:
+def _read_content(path: Path) -> RValue:
     """Read the values of a file as Python's, within a budget."""
     how = (
         f'{path} is a file of R, which needs rdata: pip install "defgpa[r]". '
@@ -124,8 +125,8 @@ def _read_content(path: Path) -> Any:
     rdata = import_extra("rdata", how)
     packed, budget = read_bytes(path), Budget(path)
 
-    def limit_size(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def build_within_budget(state: Any) -> Any:
+    def limit_size(build: Callable[[RValue], RValue]) -> Callable[[RValue], RValue]:
+        def build_within_budget(state: RValue) -> RValue:
             # R stores the ends of a sequence, of which an entry may become 1000 bytes here
             budget.spend(1000 * int(state.value[0]), "a sequence in it")
             return build(state)
@@ -142,7 +143,7 @@ def _read_content(path: Path) -> Any:
         return rdata.conversion.convert(parsed)
 
 
-def _flatten(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
+def _flatten(value: RValue, name: str, levels: int) -> Iterator[tuple[str, RValue]]:
     """Arrays by name, out of the lists they stand in; a list of matrices is one of them."""
     if _is_list_of_matrices(value):
         yield name, [(str(key), entry) for key, entry in _iterate_entries(value, name)]
@@ -156,13 +157,13 @@ def _flatten(value: Any, name: str, levels: int) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _iterate_entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _iterate_entries(value: RValue, name: str) -> Iterator[tuple[str, RValue]]:
     if isinstance(value, Mapping):
         return ((str(key), entry) for key, entry in value.items())
     return ((f"{name}_{k}", entry) for k, entry in enumerate(value, start=1))
 
 
-def _is_list_of_matrices(value: Any) -> bool:
+def _is_list_of_matrices(value: RValue) -> bool:
     entries = list(value.values()) if isinstance(value, Mapping) else value
     return (
         isinstance(entries, (list, tuple))
@@ -172,18 +173,18 @@ def _is_list_of_matrices(value: Any) -> bool:
     )
 
 
-def _is_matrix(value: Any) -> bool:
+def _is_matrix(value: RValue) -> bool:
     return _has_axes(value, 2) and value.shape[1] in (2, 3)
 
 
-def _has_axes(value: Any, count: int) -> bool:
+def _has_axes(value: RValue, count: int) -> bool:
     numeric = getattr(getattr(value, "dtype", None), "kind", "") in "fiu"
     return numeric and getattr(value, "ndim", 0) == count
 
 
-def _find_shapes(path: Path, variables: Mapping[str, Any], wanted: str | None) -> Any:
+def _find_shapes(path: Path, variables: Variables, wanted: str | None) -> RValue:
     """Find the variable asked for, else the best: three axes, a list of matrices, a matrix."""
-    kinds: tuple[Callable[[Any], bool], ...] = (
+    kinds: tuple[Callable[[RValue], bool], ...] = (
         lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
         lambda value: isinstance(value, list),
         _is_matrix,
@@ -195,7 +196,7 @@ def _find_shapes(path: Path, variables: Mapping[str, Any], wanted: str | None) -
     return variables[choose_variable(path, variables, able, _USUAL, wanted)]
 
 
-def _to_array(value: Any) -> Numbers:
+def _to_array(value: RValue) -> RawArray:
     """Convert an array with or without names; R's NA of integers is masked."""
     array = getattr(value, "values", value)
     if isinstance(array, np.ma.MaskedArray):
@@ -203,9 +204,9 @@ def _to_array(value: Any) -> Numbers:
     return np.asarray(array)
 
 
-def _get_dimension_names(value: Any, axis: int) -> tuple[str, ...] | None:
+def _get_dimension_names(value: RValue, axis: int) -> tuple[str, ...] | None:
     """Return the names along an axis, if it has any."""
-    axes: Sequence[Any] = getattr(value, "dims", ())
+    axes: Sequence[RValue] = getattr(value, "dims", ())
     if axis >= len(axes) or axes[axis] not in getattr(value, "coords", {}):
         return None
     return tuple(str(name) for name in value.coords[axes[axis]].values)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.arrays.axes import arrange_stack, choose_variable
 from defgpa.io.arrays.matlab import is_hdf5
@@ -27,6 +26,10 @@ from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_docum
 from defgpa.io.limits import Budget
 from defgpa.io.text.lines import warn
 from defgpa.io.weights import hide_unlikely
+from defgpa.shapes import Metadata
+
+if TYPE_CHECKING:
+    import h5py
 
 _AXES = ("x", "y", "z")
 _PREDICTED = 1  # instance_type of SLEAP
@@ -79,7 +82,7 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
 # DeepLabCut
 
 
-def _find_pandas_table(file: Any) -> Any:
+def _find_pandas_table(file: h5py.File) -> h5py.Group | None:
     """Find the table of the only group that pandas stored, or None."""
     tables = [
         group["table"] for name in file if hasattr(group := file[name], "keys") and "table" in group
@@ -87,7 +90,7 @@ def _find_pandas_table(file: Any) -> Any:
     return tables[0] if len(tables) == 1 else None
 
 
-def _find_pandas_frame(file: Any) -> Any:
+def _find_pandas_frame(file: h5py.File) -> h5py.Group | None:
     """Find the only group in pandas' fixed format, as labelled images are stored, or None."""
     frames = [
         group
@@ -97,14 +100,18 @@ def _find_pandas_frame(file: Any) -> Any:
     return frames[0] if len(frames) == 1 else None
 
 
-def _read_table(path: Path, table: Any, budget: Budget) -> tuple[list[_Column], Array, list[str]]:
+def _read_table(
+    path: Path, table: h5py.Group, budget: Budget
+) -> tuple[list[_Column], Array, list[str]]:
     """Read columns, values (frames, columns) and names of frames of pandas' table format."""
     budget.spend(2 * table.size * table.dtype.itemsize, "its table")
     values = np.asarray(table["values_block_0"], dtype=np.float64)
     return _read_column_names(path, table), values, _name_frames(table, len(values))
 
 
-def _read_frame(path: Path, group: Any, budget: Budget) -> tuple[list[_Column], Array, list[str]]:
+def _read_frame(
+    path: Path, group: h5py.Group, budget: Budget
+) -> tuple[list[_Column], Array, list[str]]:
     """Read columns, values (frames, columns) and names of frames of pandas' fixed format."""
     budget.spend(24 * group["block0_values"].size, "its table")
     values = np.asarray(group["block0_values"], dtype=np.float64)
@@ -119,7 +126,7 @@ def _read_frame(path: Path, group: Any, budget: Budget) -> tuple[list[_Column], 
     return names, values, [word if are_words else f"frame_{word}" for word in words]
 
 
-def _read_index(group: Any, name: str) -> list[_Column]:
+def _read_index(group: h5py.Group, name: str) -> list[_Column]:
     """Read the entries of an index of several levels: numbers of words in a list per level."""
     levels = []
     for k in range(sum(f"{name}_level{k}" in group for k in range(5))):
@@ -161,7 +168,7 @@ def _read_deeplabcut(
             )
 
 
-def _name_frames(table: Any, count: int) -> list[str]:
+def _name_frames(table: h5py.Group, count: int) -> list[str]:
     """Frames by their numbers, or by the names of their images."""
     index = np.asarray(table["index"]) if "index" in table.dtype.names else np.arange(count)
     if index.dtype.kind in "iu" and index.ndim == 1:
@@ -171,7 +178,7 @@ def _name_frames(table: Any, count: int) -> list[str]:
     return [f"frame_{k}" for k in range(count)]
 
 
-def _read_column_names(path: Path, table: Any) -> list[_Column]:
+def _read_column_names(path: Path, table: h5py.Group) -> list[_Column]:
     """Read the columns of pandas: tuples of scorer, (individual,) body part, coordinate.
 
     They are pickled; nothing but lists, tuples and strings is taken out of the pickle.
@@ -202,14 +209,14 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"{module}.{name} is not read")
 
-    def persistent_load(self, pid: Any) -> NoReturn:
+    def persistent_load(self, pid: object) -> NoReturn:
         raise pickle.UnpicklingError("references are not read")
 
 
 # SLEAP
 
 
-def _read_sleap(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
+def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
     """Yield the instances of a project; users' own where a frame has both kinds."""
     names = ("frames", "instances", "points", "pred_points")
     for name in names:
@@ -244,7 +251,7 @@ def _read_sleap(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Spe
             )
 
 
-def _read_nodes(file: Any) -> tuple[str, ...]:
+def _read_nodes(file: h5py.File) -> tuple[str, ...]:
     """Read the names of the body parts in the order of the points."""
     text = file["metadata"].attrs.get("json", b"{}") if "metadata" in file else b"{}"
     metadata = json.loads(text.decode() if isinstance(text, bytes) else str(text))
@@ -256,14 +263,16 @@ def _read_nodes(file: Any) -> tuple[str, ...]:
     return tuple(nodes)
 
 
-def _read_tracks(file: Any) -> list[str]:
+def _read_tracks(file: h5py.File) -> list[str]:
     if "tracks_json" not in file:
         return []
     tracks = (json.loads(track) for track in file["tracks_json"][()])
     return [str(track[-1] if isinstance(track, list) else track) for track in tracks]
 
 
-def _read_sleap_analysis(file: Any, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
+def _read_sleap_analysis(
+    file: h5py.File, options: ReadOptions, budget: Budget
+) -> Iterator[Specimen]:
     """Yield the individuals of ``tracks`` (tracks, 2, nodes, frames), frame by frame."""
     size = file["tracks"].shape
     if len(size) != 4 or size[1] not in (2, 3):
@@ -272,7 +281,7 @@ def _read_sleap_analysis(file: Any, options: ReadOptions, budget: Budget) -> Ite
     tracks: Array = np.asarray(file["tracks"][()], dtype=np.float64).transpose(0, 3, 2, 1)
     labels = _read_names(file["node_names"])
     animals = _read_names(file["track_names"]) if "track_names" in file else ()
-    scores: NDArray[Any] | None = None
+    scores: RawArray | None = None
     if options.weights == "likelihood" and "point_scores" in file:
         scores = np.asarray(file["point_scores"][()], dtype=np.float64).transpose(0, 2, 1)
         scores = scores if scores.shape == tracks.shape[:3] else None
@@ -281,7 +290,7 @@ def _read_sleap_analysis(file: Any, options: ReadOptions, budget: Budget) -> Ite
         animal = animals[i] if i < len(animals) and several else ""
         for k, points in enumerate(track):
             points[np.isnan(points).any(axis=1)] = np.nan
-            metadata: Mapping[str, Any] = {"groups": animal} if animal else {}
+            metadata: Metadata = {"groups": animal} if animal else {}
             yield Specimen(
                 f"{animal or i + 1}_frame_{k}" if several else f"frame_{k}",
                 points,
@@ -294,7 +303,7 @@ def _read_sleap_analysis(file: Any, options: ReadOptions, budget: Budget) -> Ite
 # Any other file
 
 
-def _read_array(path: Path, file: Any, options: ReadOptions, budget: Budget) -> Document:
+def _read_array(path: Path, file: h5py.File, options: ReadOptions, budget: Budget) -> Document:
     """Read the one array of a file that can be a set of shapes, or the variable asked for."""
     arrays = {
         name: file[name]
@@ -307,8 +316,8 @@ def _read_array(path: Path, file: Any, options: ReadOptions, budget: Budget) -> 
     return make_document(path, mask_missing(stack, options.missing))
 
 
-def _read_names(dataset: Any) -> tuple[str, ...]:
-    names: Sequence[Any] = np.asarray(dataset[()]).ravel().tolist()
+def _read_names(dataset: h5py.Dataset) -> tuple[str, ...]:
+    names: Sequence[str | bytes] = np.asarray(dataset[()]).ravel().tolist()
     return tuple(
         name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
         for name in names

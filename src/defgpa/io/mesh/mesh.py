@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from defgpa.arrays import Array, Index, Mask, freeze
+from defgpa.arrays import Array, Index, Mask, RawArray, freeze
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.arrays.axes import parse_triangles
 from defgpa.io.files import make_format_error, read_bytes
@@ -87,14 +86,16 @@ class Mesh:
         return f"Mesh({', '.join(parts)})"
 
 
-def _check_vertex_values(what: str, values: Any, size: tuple[int, ...], kind: Any) -> NDArray[Any]:
+def _check_vertex_values(
+    what: str, values: ArrayLike, size: tuple[int, ...], kind: DTypeLike
+) -> RawArray:
     array = np.array(values, dtype=kind)
     if array.shape != size:
         raise ShapeError(f"{what} must have size {size}; got {array.shape}.")
     return freeze(array)
 
 
-def _check_faces(faces: Any, m: int) -> Index:
+def _check_faces(faces: ArrayLike, m: int) -> Index:
     array = np.array(faces)
     if array.size == 0:
         return _no_faces()
@@ -121,7 +122,7 @@ class Polygons:
     corners: Index
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[float]]) -> Polygons:
+    def of(cls, rows: Sequence[Sequence[float] | RawArray]) -> Polygons:
         """Build from one sequence of corners per polygon."""
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
@@ -152,7 +153,7 @@ class Polygons:
         return np.stack([self.corners[place] for place in places], axis=1)
 
 
-def as_indices(values: NDArray[Any]) -> Index:
+def as_indices(values: RawArray) -> Index:
     """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
     if values.dtype.kind == "f":
         is_whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
@@ -164,10 +165,10 @@ def as_indices(values: NDArray[Any]) -> Index:
 
 def build_mesh(
     path: Path,
-    vertices: NDArray[Any],
+    vertices: RawArray,
     faces: Sequence[Index],
     colours: Colours | None = None,
-    scalars: Mapping[str, Any] = MappingProxyType({}),
+    scalars: Mapping[str, Array] = MappingProxyType({}),
 ) -> Mesh:
     """Build a mesh, with its faces (one array or several) checked against its vertices."""
     m = len(vertices)
@@ -182,7 +183,7 @@ def build_mesh(
     return Mesh(vertices, parse_triangles(path, joined, m), colours, scalars)
 
 
-def as_colours(values: NDArray[Any]) -> Colours:
+def as_colours(values: RawArray) -> Colours:
     """Convert the colours of a file (bytes, 16-bit numbers, fractions of one) to 8 bits."""
     if values.dtype.kind == "f":
         return np.round(255 * np.clip(np.nan_to_num(values), 0, 1)).astype(np.uint8)
@@ -251,7 +252,7 @@ class Cursor:
         self.at = before
         return text or ""
 
-    def read_records(self, count: int, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    def read_records(self, count: int, dtype: np.dtype[np.generic], what: str) -> RawArray:
         """Read the next ``count`` binary records, if the file holds as many."""
         n_bytes = count * dtype.itemsize
         if not 0 <= n_bytes <= self.n_left:

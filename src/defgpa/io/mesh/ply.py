@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from defgpa.arrays import RawArray
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import make_format_error
 from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, build_mesh
@@ -48,7 +48,7 @@ class Element(NamedTuple):
     properties: list[Property]
 
 
-Columns = Mapping[str, Any]  # an array of numbers, or Polygons for a list property
+Columns = Mapping[str, RawArray | Polygons]  # Polygons for a list property
 
 
 def read_ply(path: Path) -> Mesh:
@@ -72,7 +72,8 @@ def read_ply(path: Path) -> Mesh:
         )
     channels = [vertex[name] for name in _COLOURS if name in vertex]
     face = rows_by_element.get("face", {})
-    polygons = [face[name] for name in _CORNERS if isinstance(face.get(name), Polygons)]
+    lists = (face.get(name) for name in _CORNERS)
+    polygons = [corners for corners in lists if isinstance(corners, Polygons)]
     return build_mesh(
         path,
         np.column_stack([vertex[axis] for axis in "xyz"]),
@@ -169,7 +170,7 @@ def _parse_property(cursor: Cursor, words: Sequence[str]) -> Property:
 def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
     """Read rows of text, one per line."""
     properties = _select_reliable_properties(element)
-    columns: list[list[Any]] = [[] for _ in properties]
+    columns: list[list[Sequence[float]]] = [[] for _ in properties]
     for line, text in cursor.read_lines(
         element.n_rows if properties else 0, f"rows of {element.name!r}"
     ):
@@ -210,7 +211,7 @@ def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     if lists and n:
         lengths = [len(values) for values in _read_binary_row(cursor, element, order)]
         cursor.at = start
-    fields: list[Any] = []
+    fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     for k, (p, length) in enumerate(zip(element.properties, lengths, strict=True)):
         if p.length_kind:
             fields.append((f"n{k}", order + p.length_kind))
@@ -229,7 +230,7 @@ def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
     }
 
 
-def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[NDArray[Any]]:
+def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[RawArray]:
     for p in element.properties:
         length = 1
         if p.length_kind:
@@ -238,23 +239,24 @@ def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[N
         yield cursor.read_records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
 
 
-def _parse_length(path: Path, stated: Sequence[Any] | NDArray[Any], line: int | None = None) -> int:
+def _parse_length(path: Path, stated: Sequence[float] | RawArray, line: int | None = None) -> int:
     if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
         description = f"{stated[0]}" if len(stated) else "the end of the line"
         raise make_format_error(path, "the length of a list", description, line)
     return int(stated[0])
 
 
-def _build_column(p: Property, rows: Any) -> Any:
+def _build_column(
+    p: Property, rows: RawArray | Sequence[Sequence[float] | RawArray]
+) -> RawArray | Polygons:
     """Build the numbers of a property, or the polygons; text keeps more digits than its type."""
-    at_once = isinstance(rows, np.ndarray)
-    if p.length_kind and at_once:
+    if isinstance(rows, np.ndarray):
+        if not p.length_kind:
+            return rows[:, 0]
         lengths = np.full(len(rows), rows.shape[1], dtype=np.intp)
         return Polygons(lengths, as_indices(rows.ravel()))
     if p.length_kind:
         return Polygons.of(rows)
-    if at_once:
-        return rows[:, 0]
     values = np.array(rows).reshape(len(rows))
     with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
         return values if p.kind.startswith("f") else values.astype(p.kind)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -287,7 +286,7 @@ def _parse_colours(rows: Rows, skipped: int, most: int) -> Colours | None:
     return colours[:, :3] if opaque else colours
 
 
-def _format_row(row: Sequence[Any]) -> str:
+def _format_row(row: Sequence[object]) -> str:
     return " ".join(map(repr, row))
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.errors import FormatError
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import make_format_error
@@ -88,7 +87,7 @@ def write_vtk(path: Path, mesh: Mesh) -> None:
         temporary.write_bytes(b"".join(parts))
 
 
-def _format_block(head: str, values: NDArray[Any], kind: str) -> bytes:
+def _format_block(head: str, values: RawArray, kind: str) -> bytes:
     return head.encode() + b"\n" + values.astype(kind).tobytes() + b"\n"
 
 

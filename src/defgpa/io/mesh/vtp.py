@@ -12,14 +12,12 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from numpy.typing import NDArray
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.errors import FormatError, import_extra
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, read_bytes, translate_errors
@@ -83,7 +81,7 @@ def read_vtp_space(path: Path) -> str | None:
     return next((space for space in ("LPS", "RAS") if space.encode() in words), None)
 
 
-def _format_data_array(name: str, values: NDArray[Any]) -> str:
+def _format_data_array(name: str, values: RawArray) -> str:
     kinds = {"f8": "Float64", "i8": "Int64", "u1": "UInt8"}
     little = values.astype(values.dtype.newbyteorder("<"))
     packed = base64.b64encode(np.array(little.nbytes, dtype="<u8").tobytes() + little.tobytes())

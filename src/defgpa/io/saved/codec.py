@@ -24,7 +24,7 @@ from defgpa.procrustes import Motions
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 
-Fields = Mapping[str, Any]
+Fields = Mapping[str, Any]  # of a value that is saved: numbers, text, arrays, further values
 
 
 class _Codec(NamedTuple):
@@ -32,7 +32,7 @@ class _Codec(NamedTuple):
 
     name: str
     to_fields: Callable[[Any], Fields]
-    from_fields: Callable[[Fields], Any]
+    from_fields: Callable[[Fields], object]
 
 
 _BY_NAME: dict[str, _Codec] = {}
@@ -44,7 +44,7 @@ def register_saved(
     *,
     name: str | None = None,
     to_fields: Callable[[Any], Fields] | None = None,
-    from_fields: Callable[[Fields], Any] | None = None,
+    from_fields: Callable[[Fields], object] | None = None,
 ) -> None:
     """Tell how a type of one's own (a warp model, a basis) is saved and loaded.
 
@@ -83,7 +83,7 @@ def register_saved(
     _BY_TYPE[kind] = codec
 
 
-def encode(value: Any, arrays: dict[str, Array]) -> Any:
+def encode(value: object, arrays: dict[str, Array]) -> object:
     """Encode a value as JSON; arrays are put into ``arrays`` and named in the JSON."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -115,7 +115,7 @@ def decode(node: Any, arrays: Mapping[str, Array]) -> Any:
     return codec.from_fields({key: decode(item, arrays) for key, item in node["fields"].items()})
 
 
-def encode_stack(values: list[Any], arrays: dict[str, Array]) -> Any:
+def encode_stack(values: list[object], arrays: dict[str, Array]) -> object:
     """Many values; those of one type with fields of one size are stored as stacked arrays."""
     runs = [list(run) for _, run in groupby(values, key=_describe_layout)]
     return {"runs": [_encode_run(run, arrays) for run in runs]}
@@ -142,7 +142,7 @@ def decode_stack(node: Any, arrays: Mapping[str, Array], expected: int) -> list[
     return values
 
 
-def _encode_run(run: list[Any], arrays: dict[str, Array]) -> Any:
+def _encode_run(run: list[object], arrays: dict[str, Array]) -> object:
     if len(run) == 1 or _describe_layout(run[0])[1] is None:
         return encode(run[0], arrays)
     codec = _find_codec(run[0])
@@ -158,13 +158,13 @@ def _encode_run(run: list[Any], arrays: dict[str, Array]) -> Any:
     return {"type": codec.name, "count": len(run), "fields": node, "shared": once}
 
 
-def _describe_layout(value: Any) -> tuple[Any, ...]:
+def _describe_layout(value: object) -> tuple[object, ...]:
     """Describe what must agree for values to be stacked; (id, None) for one that cannot be.
 
     Arrays are stacked if their sizes agree; anything else (a kernel, a degree) must be the same.
     """
     codec = _find_codec(value)
-    layout: list[tuple[str, Any]] = []
+    layout: list[tuple[str, object]] = []
     for key, item in codec.to_fields(value).items():
         if not _is_common(item):
             layout.append((key, None if item is None else np.shape(item)))
@@ -176,11 +176,11 @@ def _describe_layout(value: Any) -> tuple[Any, ...]:
     return (codec.name, tuple(layout))
 
 
-def _is_common(item: Any) -> bool:
+def _is_common(item: object) -> bool:
     return item is not None and not isinstance(item, (np.ndarray, np.generic))
 
 
-def _find_codec_by_name(name: Any) -> _Codec:
+def _find_codec_by_name(name: object) -> _Codec:
     if name not in _BY_NAME:
         raise FormatError(
             f"the file holds a {name!r}, which is not known here: import the package "
@@ -189,7 +189,7 @@ def _find_codec_by_name(name: Any) -> _Codec:
     return _BY_NAME[name]
 
 
-def _find_codec(value: Any) -> _Codec:
+def _find_codec(value: object) -> _Codec:
     codec = _BY_TYPE.get(type(value))
     if codec is None:
         raise DefgpaError(
@@ -214,13 +214,13 @@ _SPLINE = ("controls", "centre", "scale", "mixing", "stiffness")
 _GRID = ("counts", "axes", "first", "step")
 
 
-def _split_spline(basis: warps.ThinPlateBasis) -> dict[str, Any]:
+def _split_spline(basis: warps.ThinPlateBasis) -> Fields:
     """Split a spline into its arrays and those of its grid, so that many can be stacked."""
     values = {key: getattr(basis, key) for key in _SPLINE}
     return values | {key: getattr(basis.grid, key, None) for key in _GRID}
 
 
-def _build_spline(values: Mapping[str, Any]) -> warps.ThinPlateBasis:
+def _build_spline(values: Fields) -> warps.ThinPlateBasis:
     arguments = {key: values[key] for key in _SPLINE}
     arguments |= {key: np.asarray(arguments[key]) for key in ("scale", "stiffness")}
     grid = warps.Grid(*(values[key] for key in _GRID)) if values["counts"] is not None else None

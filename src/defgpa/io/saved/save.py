@@ -26,7 +26,7 @@ from defgpa.io.arrays.numpy import list_archive, read_archive
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import abbreviate, read_head
 from defgpa.io.limits import Budget
-from defgpa.io.saved.codec import decode, decode_stack, encode, encode_stack
+from defgpa.io.saved.codec import Fields, decode, decode_stack, encode, encode_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import FactoredBasis, Warp
 
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Alignment:
         raise FormatError(f"{path}: the file is damaged ({reason}). Make it again.") from None
 
 
-def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+def read_header(path: str | os.PathLike[str]) -> Fields:
     """Read the header of a saved result: format, version, provenance, layout.
 
     Parameters
@@ -123,7 +123,7 @@ def read_header(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     return _open_archive(Path(path))[0]
 
 
-def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, Any]:
+def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[str, object]:
     shapes = alignment.shapes
     warps = [_remove_mixing(warp) for warp in alignment.warps]
     offsets = np.stack([np.broadcast_to(w.offset, w.coefficients.shape[1:]) for w in warps])
@@ -145,7 +145,7 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
     }
 
 
-def _decode_alignment(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> Alignment:
+def _decode_alignment(content: Fields, arrays: Mapping[str, Array]) -> Alignment:
     shapes = Shapes.specimens(
         decode(content["points"], arrays),
         weights=decode(content.get("landmark_weights"), arrays),
@@ -178,7 +178,7 @@ def _decode_numbers(node: Any, arrays: Mapping[str, Array]) -> Array:
     return values
 
 
-def _require_sizes(content: Mapping[str, Any], arrays: Mapping[str, Array], shapes: Shapes) -> None:
+def _require_sizes(content: Fields, arrays: Mapping[str, Array], shapes: Shapes) -> None:
     """Require a reference and axes of finite numbers, of the size of the shapes."""
     m, d = shapes.n_landmarks, shapes.n_dims
     for key, size in (("reference", (m, d)), ("eigenvalues", (d,)), ("turn", (d, d))):
@@ -196,7 +196,7 @@ def _remove_mixing(warp: Warp) -> Warp:
     return Warp(warp.basis.unmix(), warp.column_coefficients, warp.offset)
 
 
-def _describe_provenance(shapes: Shapes) -> dict[str, Any]:
+def _describe_provenance(shapes: Shapes) -> dict[str, object]:
     from defgpa import __version__
 
     return {
@@ -207,7 +207,7 @@ def _describe_provenance(shapes: Shapes) -> dict[str, Any]:
     }
 
 
-def _open_archive(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
+def _open_archive(path: Path) -> tuple[Fields, Mapping[str, Array]]:
     if path.is_dir():
         raise FormatError(f"{path} is a folder: name the result in it, {path / 'result.npz'}.")
     if not path.is_file():
@@ -233,7 +233,7 @@ def _open_archive(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Array]]:
     return header, arrays
 
 
-def _require_readable(path: Path, header: Any) -> None:
+def _require_readable(path: Path, header: object) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise FormatError(f"{path}: not a result saved by defgpa.")
     version = header.get("version")

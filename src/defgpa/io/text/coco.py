@@ -20,11 +20,9 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import decode_head, read_json
+from defgpa.io.text.lines import JsonObject, decode_head, read_json
 from defgpa.io.weights import is_visibility
 from defgpa.shapes import Shapes, number_labels
-
-Entry = Mapping[str, Any]
 
 
 def read_coco(path: Path, options: ReadOptions) -> Document:
@@ -72,7 +70,7 @@ def write_coco(path: Path, shapes: Shapes) -> None:
     files = shapes.metadata.get("images") or shapes.names
     flags = shapes.weights if shapes.has_weights else 2 * shapes.visible
     keypoints = np.dstack([np.nan_to_num(shapes.points), flags]).reshape(len(shapes), -1)
-    category: dict[str, Any] = {"id": 1, "name": "shape", "keypoints": list(shapes.landmarks)}
+    category: dict[str, object] = {"id": 1, "name": "shape", "keypoints": list(shapes.landmarks)}
     if shapes.links:
         category["skeleton"] = [[a + 1, b + 1] for a, b in shapes.links]
     content = {
@@ -91,10 +89,10 @@ def write_coco(path: Path, shapes: Shapes) -> None:
     write_text(path, json.dumps(content, ensure_ascii=False) + "\n")
 
 
-def _list_entries(path: Path, content: Any, key: str) -> Sequence[Entry]:
+def _list_entries(path: Path, content: object, key: str) -> Sequence[JsonObject]:
     """List the objects under a key; a bare list is one of annotations."""
     if isinstance(content, list):
-        entries: Any = content if key == "annotations" else []
+        entries: object = content if key == "annotations" else []
     else:
         entries = content.get(key, []) if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -124,7 +122,7 @@ def _parse_keypoints(
     return points, flags if options.weights == "likelihood" else None
 
 
-def _find_labels(category: Entry, m: int) -> tuple[str, ...] | None:
+def _find_labels(category: JsonObject, m: int) -> tuple[str, ...] | None:
     names = category.get("keypoints")
     if not isinstance(names, list) or len(names) != m:
         return None
@@ -132,7 +130,7 @@ def _find_labels(category: Entry, m: int) -> tuple[str, ...] | None:
     return None if labels == number_labels("", m) else labels
 
 
-def _find_links(categories: Mapping[Any, Entry], m: int) -> dict[str, Any]:
+def _find_links(categories: Mapping[object, JsonObject], m: int) -> dict[str, object]:
     """Find the skeleton of the only category, from 1 in the file and from 0 here."""
     skeletons = [category.get("skeleton") for category in categories.values()]
     if len(skeletons) != 1 or not isinstance(skeletons[0], list):

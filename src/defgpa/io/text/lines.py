@@ -11,7 +11,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
@@ -49,6 +49,8 @@ _collecting: ContextVar[list[str] | None] = ContextVar("collecting", default=Non
 
 Disagree = Callable[[int, str, str], None]
 Line = tuple[int, str]  # its number in the file, and its text
+
+JsonObject = Mapping[str, Any]  # as a file has it: nothing is checked yet
 
 
 def read_text(path: Path) -> str:

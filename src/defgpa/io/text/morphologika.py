@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from defgpa.io.text.lines import (
     replace_forbidden,
     warn_of_lost_labels,
 )
-from defgpa.shapes import Shapes
+from defgpa.shapes import Metadata, Shapes
 
 _SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
 _SURE = re.compile(
@@ -182,14 +181,16 @@ def _find_names(sections: Sections, titles: Sequence[str], n: int, disagree: Dis
     return names
 
 
-def _collect_metadata(sections: Sections, n: int, disagree: Disagree) -> dict[str, list[Any]]:
+def _collect_metadata(
+    sections: Sections, n: int, disagree: Disagree
+) -> dict[str, Sequence[object]]:
     """Collect the group, the variables and the image of each specimen."""
     heads = [word for _, text in sections.get("labels", ()) for word in text.split()]
     values = _parse_lines(sections, "labelvalues", n, disagree)
     groups = _parse_groups(sections.get("groups", ()), n, disagree)
     images = _parse_lines(sections, "images", n, disagree)
     variables = [_match_heads(heads, value) for value in values]
-    metadata: dict[str, list[Any]] = {"groups": groups, "images": images}
+    metadata: dict[str, Sequence[object]] = {"groups": groups, "images": images}
     if all(variables):
         metadata["variables"] = variables
     if not groups and len(heads) <= 1:
@@ -263,7 +264,7 @@ def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tupl
     return tuple(links)
 
 
-def _format_groups(metadata: Mapping[str, Any]) -> list[str]:
+def _format_groups(metadata: Metadata) -> list[str]:
     """Group specimens by runs in their order."""
     groups = metadata.get("groups", ())
     if not groups or any(group is None for group in groups):

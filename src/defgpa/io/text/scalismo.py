@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def write_scalismo(path: Path, shapes: Shapes) -> None:
     write_text(path, json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
 
 
-def _parse_coordinates(path: Path, k: int, entry: Any) -> list[float]:
+def _parse_coordinates(path: Path, k: int, entry: object) -> list[float]:
     numbers = entry.get("coordinates") if isinstance(entry, dict) else None
     is_point = isinstance(numbers, list) and len(numbers) == 3
     if not is_point or not all(isinstance(x, (int, float)) for x in numbers or ()):

@@ -12,10 +12,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,14 @@ from defgpa.io.files import (
 )
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.space import convert_space
-from defgpa.io.text.lines import normalise_newlines, parse_number, read_json, read_text, warn
+from defgpa.io.text.lines import (
+    JsonObject,
+    normalise_newlines,
+    parse_number,
+    read_json,
+    read_text,
+    warn,
+)
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes, number_labels
 
@@ -81,7 +87,7 @@ def read_markups(path: Path, options: ReadOptions) -> Document:
     return replace(document, metadata=metadata)
 
 
-def _parse_point_list(path: Path, node: Mapping[str, Any]) -> tuple[str, list[Point], list[str]]:
+def _parse_point_list(path: Path, node: JsonObject) -> tuple[str, list[Point], list[str]]:
     """Parse the space, the points and the labels of one markup."""
     control_points = _accept_previews(path, node.get("controlPoints", []))
     points = [_parse_position(path, k, point) for k, point in enumerate(control_points, start=1)]
@@ -90,7 +96,7 @@ def _parse_point_list(path: Path, node: Mapping[str, Any]) -> tuple[str, list[Po
     return _parse_space(path, system, "'coordinateSystem' LPS or RAS", None), points, labels
 
 
-def _append_curves(path: Path, document: Document, curves: Sequence[Mapping[str, Any]]) -> Document:
+def _append_curves(path: Path, document: Document, curves: Sequence[JsonObject]) -> Document:
     """Append curves to the landmarks of the only specimen of a document, in its space."""
     (specimen,) = document.specimens
     space = document.metadata["space"]
@@ -136,8 +142,8 @@ def write_markups(path: Path, shapes: Shapes) -> None:
 
 
 def _find_point_lists(
-    path: Path, content: Any, options: ReadOptions
-) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    path: Path, content: object, options: ReadOptions
+) -> tuple[JsonObject, list[JsonObject]]:
     """Find the list of landmarks, and the curves besides; planes, lines and angles are neither.
 
     A curve alone is a list of landmarks, unless curves are to be resampled.
@@ -150,7 +156,7 @@ def _find_point_lists(
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
             raise make_format_error(path, "a list of objects 'controlPoints'", points)
-    full: list[Mapping[str, Any]] = [node for node in lists if node["controlPoints"]]
+    full: list[JsonObject] = [node for node in lists if node["controlPoints"]]
     curves = [node for node in full if node.get("type") in _CURVES]
     fiducials = [node for node in full if node.get("type") not in _CURVES]
     if len(full) == 1 and (fiducials or options.curve_points is None):
@@ -178,7 +184,7 @@ def _parse_space(path: Path, system: str, expected: str, line: int | None) -> st
     return _SPACES[word]
 
 
-def _accept_previews(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _accept_previews(path: Path, given: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """Return the points; accept previews where all points are previews at distinct places.
 
     So do programs write them that detect landmarks; of a template, all lie in the origin.
@@ -190,7 +196,7 @@ def _accept_previews(path: Path, given: Sequence[Mapping[str, Any]]) -> Sequence
     return [{**point, "positionStatus": "defined"} for point in given]
 
 
-def _parse_position(path: Path, k: int, point: Mapping[str, Any]) -> Point:
+def _parse_position(path: Path, k: int, point: JsonObject) -> Point:
     status, position = point.get("positionStatus", "defined"), point.get("position")
     if status not in _STATUSES:
         raise make_format_error(path, f"a 'positionStatus' among {list_names(_STATUSES)}", status)
@@ -220,7 +226,7 @@ def _describe(label: str, semilandmarks: Sequence[str] | None) -> str:
 
 def _make_control_point(
     k: int, label: str, point: Array, space: str, description: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     visible = not np.isnan(point).any()
     return {
         "id": str(k),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -94,11 +93,11 @@ def _parse_curves(path: Path, text: str, unit: str) -> dict[str, list[list[float
     return curves
 
 
-def _collect_metadata(text: str, scaled: bool) -> dict[str, Any]:
+def _collect_metadata(text: str, scaled: bool) -> dict[str, object]:
     """Collect the image, and the scale where it is in the coordinates."""
     words = {key: _find_block(text, key) for key in ("image.name", "scaling")}
     image, scale = (match[1].strip() if match else "" for match in words.values())
-    metadata: dict[str, Any] = {"images": image} if image else {}
+    metadata: dict[str, object] = {"images": image} if image else {}
     factors = [value for value in parse_numbers_fast([scale]) if 0 < value < np.inf]
     return {**metadata, "scales": factors[0]} if scaled and factors else metadata
 

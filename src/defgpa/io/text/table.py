@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -191,7 +190,7 @@ def remove_guard(cell: str) -> str:
 
 def format_csv(
     header: Sequence[str],
-    rows: Iterable[Iterable[Any]],
+    rows: Iterable[Iterable[object]],
     unknown: str = "",
     delimiter: str = ",",
     written: Callable[[str], str] = guard_formula,
@@ -204,7 +203,7 @@ def format_csv(
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
 
-    def format_cell(cell: Any) -> Any:
+    def format_cell(cell: object) -> object:
         if isinstance(cell, str):
             return written(cell.replace("\r", " "))
         return unknown if cell != cell else cell

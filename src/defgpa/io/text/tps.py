@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, pairwise
 from pathlib import Path, PureWindowsPath
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ from defgpa.io.text.lines import (
     replace_forbidden,
     warn_of_lost_labels,
 )
-from defgpa.shapes import Shapes, number_labels
+from defgpa.shapes import Metadata, Shapes, number_labels
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
@@ -294,7 +293,7 @@ def _format_points(points: Array, curves: Sequence[tuple[str, int]]) -> list[str
     return lines
 
 
-def _format_words(metadata: Mapping[str, Any], shape: int, name: str) -> list[str]:
+def _format_words(metadata: Metadata, shape: int, name: str) -> list[str]:
     """Format the words about a specimen; replace line breaks, which would start a new key."""
     variables = (metadata.get("variables") or {shape: None})[shape] or {}
     fields = (

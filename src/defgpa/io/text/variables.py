@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 from defgpa.io.text.lines import MISSING_WORDS
 from defgpa.io.text.table import Table, is_enumeration
@@ -25,7 +24,7 @@ _FILLERS = ("id", "name", "no", "nr", "number", "label")
 
 def collect_metadata(
     table: Table, rows: Sequence[int], columns: Mapping[int, str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Collect what the rows of one specimen state about it in some columns, where they agree."""
     cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
     agreed = {head: words for head, words in cells.items() if len(words) == 1}
@@ -73,7 +72,7 @@ def is_descriptive(cells: Sequence[str]) -> bool:
     return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
 
 
-def get_variable_columns(shapes: Shapes) -> dict[str, list[Any]]:
+def get_variable_columns(shapes: Shapes) -> dict[str, list[str]]:
     """Return ``metadata["variables"]`` column by column; "" where a shape says nothing."""
     rows = [row or {} for row in shapes.metadata.get("variables") or ()]
     heads = dict.fromkeys(head for row in rows for head in row)
@@ -93,12 +92,12 @@ def format_variables(shapes: Shapes) -> dict[str, list[str]]:
     return {head: [" ".join(text.split()) for text in texts] for head, texts in columns.items()}
 
 
-def build_metadata(said: Mapping[str, str]) -> dict[str, Any]:
+def build_metadata(said: Mapping[str, str]) -> dict[str, object]:
     """Metadata of a specimen from what its columns say."""
     heads = {k: simplify_head(head) for k, head in enumerate(said)}
     texts = list(said.values())
     columns = {key: find_column(heads, words) for key, words in _METADATA_WORDS.items()}
-    metadata: dict[str, Any] = {key: texts[k] for key, k in columns.items() if k is not None}
+    metadata: dict[str, object] = {key: texts[k] for key, k in columns.items() if k is not None}
     others = {
         head: text for head, text in said.items() if simplify_head(head) not in ("image", "comment")
     }
