@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa import AffineGPA, DefGPA, DefgpaError, EuclideanGPA, ShapeError, ThinPlateSpline
+from defgpa import (
+    AffineGPA,
+    DefGPA,
+    DefgpaError,
+    DefgpaWarning,
+    EuclideanGPA,
+    ShapeError,
+    ThinPlateSpline,
+)
 from defgpa.statistics import (
     ShapePCA,
     allometry,
@@ -215,3 +223,48 @@ def test_imputing_complete_shapes_changes_nothing(family):
     assert str(found.table) == str(expected.table)
     with pytest.raises(DefgpaError, match=r"'n_imputations' is 0, or at least 2.*got 1"):
         procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=1)
+
+
+@pytest.fixture(scope="module")
+def robust():
+    made = defgpa.datasets.make_wings(per_kind=6)
+    points = np.array(made.clean)
+    points[2, 5] += 0.5 * np.ptp(points[2], axis=0)
+    with pytest.warns(DefgpaWarning, match="robust fit left out"):
+        return fit(made.shapes.with_points(points), DefGPA(robust=True))
+
+
+class TestLandmarksThatARobustFitRejects:
+    def test_they_are_analysed_as_measured_and_counted(self, robust):
+        measured = build_sample(robust)
+        np.testing.assert_allclose(measured.tangents, tangent_space(robust.shapes.points))
+        assert measured.provenance.n_completed == 0
+        assert measured.provenance.n_rejected == len(robust.rejected) > 0
+        assert "that the robust fit rejected" in str(measured.provenance)
+        assert measured.take([0, 1]).provenance.n_rejected < len(robust.rejected)
+
+    def test_they_are_completed_on_request(self, robust):
+        completed = build_sample(robust, rejected="completed")
+        assert completed.provenance.n_completed == len(robust.rejected)
+        assert "among these" in str(completed.provenance)
+        error = np.linalg.norm(completed.shapes.points[2, 5] - robust.shapes.points[2, 5])
+        assert error > 0.3 * np.linalg.norm(np.ptp(robust.shapes.points[2], axis=0))
+
+    def test_missing_ones_beside_them_are_completed_without_them(self, robust):
+        points = np.array(robust.shapes.points)
+        points[4, 7] = np.nan
+        with pytest.warns(DefgpaWarning, match="robust fit left out"):
+            alignment = fit(robust.shapes.with_points(points), DefGPA(robust=True))
+        sample = build_sample(alignment)
+        assert sample.provenance.n_completed == 1
+        assert np.array_equal(sample.shapes.points[2], points[2])
+        draw = next(sample.impute(2, 0))
+        assert draw.shape == points.shape
+        assert sample.completion.uncertainty[2, 5] == 0
+        np.testing.assert_array_equal(
+            sample.shapes.points[4, 7], defgpa.complete(alignment).shapes.points[4, 7]
+        )
+
+    def test_another_word_is_refused(self, robust):
+        with pytest.raises(DefgpaError, match="'measured' or 'completed'"):
+            build_sample(robust, rejected="dropped")

@@ -150,6 +150,7 @@ def open_analysis(
     seed: int,
     space: str = "superimposed",
     as_given: bool = False,
+    rejected: str = "measured",
     inputs: Sequence[str] = (),
 ) -> Iterator[Analysis]:
     """Read the specimens, yield their analysis, and write what it found, all of it or nothing.
@@ -161,7 +162,7 @@ def open_analysis(
         A saved result or landmark files.
     names : ResultNames
         Of what is written.
-    data, drop_unlisted, output, report, permutations, seed, space, as_given
+    data, drop_unlisted, output, report, permutations, seed, space, as_given, rejected
         As the options say.
     inputs : sequence of str
         Other files that are read, and must not be overwritten.
@@ -178,7 +179,7 @@ def open_analysis(
         if drop_unlisted:
             x = shapes = drop_unlisted_shapes(console, shapes, data, is_result=x is not shapes)
         columns = collect_columns(console, data, shapes)
-        sample = build_sample(x, space=space, superimpose=not as_given)
+        sample = build_sample(x, space=space, superimpose=not as_given, rejected=rejected)
         results["coordinates"] = sample.provenance.to_dict()
         chance = {"n_permutations": permutations, "seed": seed}
         analysis = Analysis(console, files, shapes, columns, sample, chance, results)

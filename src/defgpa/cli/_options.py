@@ -397,6 +397,16 @@ coordinates = _combine(
         group=ANALYSIS,
         help="The coordinates were superimposed before: analyse them as they are.",
     ),
+    option(
+        "--rejected",
+        type=click.Choice(["measured", "completed"]),
+        default="measured",
+        show_default=True,
+        metavar="NAME",
+        group=ANALYSIS,
+        help="Landmarks that the robust fit of a saved result rejected: as measured, or completed "
+        "as if missing.",
+    ),
 )
 
 result_folder = option(

@@ -33,7 +33,7 @@ from defgpa.statistics import (
     Trajectories,
     TwoBlockPLS,
 )
-from defgpa.statistics.table import EffectTable, format_p_values
+from defgpa.statistics.table import EffectTable, format_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,7 +144,7 @@ def _describe_allometry(allometry: Allometry, links: Links) -> Section:
     row = allometry.anova["log(size)"]
     words = (
         f"Size explains {row.r_squared:.1%} of the variation of shape "
-        f"(P {format_p_values([row.p])[0]}). The regression score of a specimen is its "
+        f"(P {format_p(row.p)}). The regression score of a specimen is its "
         "position along the change of shape with size; the shapes beside the plot are those that "
         "the regression predicts for the smallest and the largest specimen.",
     )
@@ -254,7 +254,7 @@ def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
     first, second = pls.blocks
     words = (
         f"Two-block partial least squares of {first} and {second}: the pair of axes along which "
-        f"they covary most. r-PLS is {pls.r:.3f} (Z {pls.z:.2f}, P {format_p_values([pls.p])[0]}); "
+        f"they covary most. r-PLS is {pls.r:.3f} (Z {pls.z:.2f}, P {format_p(pls.p)}); "
         f"the first pair has {pls.shares[0]:.1%} of the squared covariance. The shapes are those "
         "at the ends of the axes.",
     )
@@ -283,7 +283,7 @@ def _describe_modules(test: ModuleTest, links: Links) -> Section:
     words = (
         f"Modules: {format_some(test.modules, _MAX_NAMES)}. {meaning}",
         f"{test.statistic} is {test.observed:.3f} (Z {format_number(test.z)}, "
-        f"P {format_p_values([test.p])[0]}{interval}).",
+        f"P {format_p(test.p)}{interval}).",
     )
     table = [("Module", "Module", test.statistic)]
     table += [(str(a), str(b), format_number(value)) for a, b, value in test.to_rows()]
@@ -295,7 +295,7 @@ def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
     words = ("Effect sizes compared: the difference of two Z over its standard error.",)
     effects = zip(sizes.names, sizes.effect_sizes, strict=True)
     table = [("", "Z"), *((n, format_number(z)) for n, z in effects)]
-    rows = [(f"{a} – {b}", format_number(z), format_number(p)) for a, b, z, p in sizes.to_rows()]
+    rows = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in sizes.to_rows()]
     further = (("Pairs", [("Pair", "Difference", "P"), *rows]),)
     return Section("Effect sizes compared", words, "Effect sizes", table, None, further)
 
@@ -315,7 +315,7 @@ def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Sectio
     row = allometry.anova.table["log(size):group"]
     words = (
         f"Do the groups change in the same way with size? The interaction of size and group has P "
-        f"{format_p_values([row.p])[0]}. Slopes are compared by length (how much shape changes) "
+        f"{format_p(row.p)}. Slopes are compared by length (how much shape changes) "
         "and angle (how).",
         "The figure shows the common allometric component, the regression score and the predicted "
         "line of every specimen over log size.",
@@ -353,7 +353,7 @@ def _describe_measurement_error(error: MeasurementError, links: Links) -> Sectio
 
 def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
     words = (
-        f"K is {format_number(signal.k)} (P {format_p_values([signal.p])[0]}), 1 being what "
+        f"K is {format_number(signal.k)} (P {format_p(signal.p)}), 1 being what "
         "Brownian motion along the tree leads one to expect; P comes from permuting the shapes "
         f"among the {len(signal.species)} tips.",
         f"The effect size Z of the likelihood, of {signal.n_components} components and λ "
@@ -363,7 +363,7 @@ def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
     table = [("K", "P", "Z", "λ", "Components")]
     table += [
         (
-            *(format_number(signal.k), format_p_values([signal.p])[0]),
+            *(format_number(signal.k), format_p(signal.p)),
             *(format_number(signal.z, unknown="none"), f"{signal.scaling:.3g}"),
             str(signal.n_components),
         )
@@ -389,7 +389,7 @@ def _describe_phylogenetic_components(space: PhylogeneticComponents, links: Link
 def _describe_rates(rates: EvolutionaryRates, links: Links) -> Section:
     words = (
         f"The fastest group evolved {rates.ratio:.3g} times as fast as the slowest (P "
-        f"{format_p_values([rates.p])[0]}); rates are per coordinate and unit of branch length.",
+        f"{format_p(rates.p)}); rates are per coordinate and unit of branch length.",
     )
     rows = zip(rates.names, rates.counts, rates.rates, strict=True)
     table = [("Group", "Species", "Rate"), *((n, str(k), format_number(r)) for n, k, r in rows)]

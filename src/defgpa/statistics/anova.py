@@ -150,7 +150,8 @@ class ProcrustesAnova:
     ) -> PairwiseDistances:
         """Return the distances between the mean shapes of groups, with P and Z.
 
-        Means are those of the model, with numbers among the data held at their own means.
+        Means are those of the model, with numbers among the data held at their own means; missing
+        landmarks are those of the expected completion, also where the model pools imputations.
 
         Parameters
         ----------
@@ -175,7 +176,8 @@ class ProcrustesAnova:
             raise DefgpaError("Pairwise distances are for models without a covariance of shapes.")
         flat = self.tangents.reshape(len(self.tangents), -1)
         permutations = replace(self.permutations, progress=progress)
-        return pairwise_distances(flat, self.design, groups, null, permutations, self.provenance)
+        provenance = replace(self.provenance, n_imputations=0)
+        return pairwise_distances(flat, self.design, groups, null, permutations, provenance)
 
 
 def procrustes_anova(

@@ -23,7 +23,7 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Row, Rows
+from defgpa.statistics.table import Row, Rows, format_p
 
 _MAX_DECOMPOSED = 40  # rows of a matrix all of whose singular vectors are found at no cost
 
@@ -112,9 +112,7 @@ class TwoBlockPLS(Rows):
         return [(k, float(value), float(share)) for k, (value, share) in enumerate(pairs, 1)]
 
     def __str__(self) -> str:
-        head = (
-            f"Two-block PLS: r {self.r:.5f}, Z {format_number(self.z)}, P {format_number(self.p)}"
-        )
+        head = f"Two-block PLS: r {self.r:.5f}, Z {format_number(self.z)}, P {format_p(self.p)}"
         rows = [(str(k), format_number(v), f"{share:.1%}") for k, v, share in self._rows()[:8]]
         table = align_columns([("axis", "singular value", "share"), *rows])
         return f"{head}\n{self.provenance}\n\n{table}"

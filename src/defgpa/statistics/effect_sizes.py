@@ -21,7 +21,7 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.permutation import transform_to_normal
-from defgpa.statistics.table import Row, Rows
+from defgpa.statistics.table import Row, Rows, format_p
 
 
 class PermutedEffect(Protocol):
@@ -72,7 +72,7 @@ class EffectSizes(Rows):
         sizes = [
             (name, format_number(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)
         ]
-        pairs = [(f"{a} – {b}", format_number(z), format_number(p)) for a, b, z, p in self._rows()]
+        pairs = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in self._rows()]
         differences = align_columns([("", "Z difference", "P"), *pairs])
         return f"{align_columns([('', 'Z'), *sizes])}\n\n{differences}"
 

@@ -25,7 +25,7 @@ from defgpa.statistics.permutation import Permutations, build_averaging, effect_
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, format_p, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class EvolutionaryRates(Rows):
         head = f"Rates of evolution: ratio {format_number(self.ratio)}, Z {format_number(self.z)}, "
         groups = zip(self.names, self.counts, self.rates, strict=True)
         rates = [(name, str(count), format_number(rate)) for name, count, rate in groups]
-        lines = [head + f"P {format_number(self.p)}", str(self.provenance), ""]
+        lines = [head + f"P {format_p(self.p)}", str(self.provenance), ""]
         lines.append(align_columns([("", "species", "rate"), *rates]))
         if len(self.names) > 2:
             lines += ["", align_columns([("", "ratio", "P"), *self.cells()])]

@@ -20,7 +20,7 @@ from defgpa.statistics.covariation import correlate_blocks, require_specimens
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows
+from defgpa.statistics.table import Row, Rows, format_p
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class ModuleTest(Rows):
 
     def __str__(self) -> str:
         title = "Integration" if self.statistic == "r-PLS" else "Modularity"
-        z, p = format_number(self.z), format_number(self.p)
+        z, p = format_number(self.z), format_p(self.p)
         head = f"{title}: {self.statistic} {self.observed:.5f}, Z {z}, P {p}"
         if self.interval is not None:
             low, high = map(format_number, self.interval)

@@ -30,7 +30,7 @@ from defgpa.statistics.permutation import Permutations, compress_columns, effect
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Row, Rows
+from defgpa.statistics.table import Row, Rows, format_p
 
 _SCALINGS = np.linspace(0.1, 1.0, 10)
 _NEGLIGIBLE = 1e-4  # of the first component: the standard deviation of one that is left out
@@ -83,7 +83,7 @@ class PhylogeneticSignal(Rows):
     def __str__(self) -> str:
         return (
             f"Phylogenetic signal of {len(self.species)} species: K {format_number(self.k)}, "
-            f"P {format_number(self.p)}\n{self.provenance}\n{len(self.permuted)} permutations of "
+            f"P {format_p(self.p)}\n{self.provenance}\n{len(self.permuted)} permutations of "
             f"the shapes among the tips\nEffect size Z {format_number(self.z, unknown='none')} "
             f"(likelihood of {self.n_components} components, λ {self.scaling:.3g})"
         )

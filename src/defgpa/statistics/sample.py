@@ -2,10 +2,11 @@
 
 Every statistic analyses the superimposed coordinates of the specimens: classical Procrustes
 superimposition at unit size, projected onto the tangent space (`defgpa.tangent_space`), whatever
-warps an alignment has. Missing landmarks are completed first (`defgpa.complete`). Two other
-choices are explicit: the reference projected back into each specimen (``space="back_projected"``),
-which holds only what the warps follow, and coordinates that were superimposed before
-(``superimpose=False``).
+warps an alignment has. Missing landmarks are completed first (`defgpa.complete`); those that a
+robust fit rejected were measured, and are analysed. Three other choices are explicit: to complete
+these as well (``rejected="completed"``); the reference projected back into each specimen
+(``space="back_projected"``), which holds only what the warps follow; and coordinates that were
+superimposed before (``superimpose=False``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from defgpa.shapes import Shapes, ShapesLike
 from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
 
 SPACES = ("superimposed", "back_projected")
+REJECTED = ("measured", "completed")
 
 _NO_VARIATION = 1e-12  # RMS distance from the mean over its size: rounding
 
@@ -52,6 +54,10 @@ class Provenance:
         Completions that were drawn and pooled; 0 for the expected one alone.
     n_species : int
         Species whose mean shapes were analysed; 0 for the specimens themselves.
+    n_rejected : int
+        Landmarks that a robust fit rejected.
+    rejected : {"measured", "completed"}
+        Whether these are analysed as measured, or are among the completed ones.
     """
 
     space: str
@@ -61,6 +67,8 @@ class Provenance:
     method: str = ""
     n_imputations: int = 0
     n_species: int = 0
+    n_rejected: int = 0
+    rejected: str = "measured"
 
     def __str__(self) -> str:
         n = f"{self.n_specimens} specimens"
@@ -72,7 +80,7 @@ class Provenance:
             "aligned": f"Residuals that the warps of {n} leave",
             "given": f"Coordinates of {n} as given, declared superimposed",
         }[self.space]
-        return f"{where}; {self._describe_completion()}."
+        return f"{where}; {self._describe_completion()}{self._describe_rejection()}."
 
     def _describe_completion(self) -> str:
         if not self.n_completed:
@@ -85,6 +93,17 @@ class Provenance:
             return f"{count} by {self.method}, {self.n_imputations} draws pooled"
         return f"{count} by {self.method}, which understates their variance"
 
+    def _describe_rejection(self) -> str:
+        if not self.n_rejected:
+            return ""
+        count = f"{self.n_rejected:,} that the robust fit rejected"
+        if self.space == "back_projected":
+            return f"; {count} not followed"
+        are = "is" if self.n_rejected == 1 else "are"
+        if self.rejected == "measured":
+            return f"; {count} {are} analysed as measured"
+        return f"; {count} {are} among these"
+
     def to_dict(self) -> dict[str, object]:
         """Return the facts as plain values for JSON."""
         return {
@@ -94,6 +113,8 @@ class Provenance:
             "landmarks_completed": self.n_completed,
             "completion": self.method or None,
             "imputations": self.n_imputations,
+            "landmarks_rejected": self.n_rejected,
+            "rejected": self.rejected if self.n_rejected else None,
         }
 
 
@@ -111,12 +132,15 @@ class Sample:
         Which coordinates these are.
     completion : Completion or None
         What filled the gaps; None where nothing was missing, or nothing had to be filled.
+    rejected : array (n, m) of bool or None
+        Landmarks that a robust fit rejected one by one.
     """
 
     shapes: Shapes
     sizes: Array
     provenance: Provenance
     completion: Completion | None = None
+    rejected: Mask | None = None
 
     @cached_property
     def tangents(self) -> Array:
@@ -154,6 +178,7 @@ class Sample:
         """Return the sample of some specimens."""
         numbers = np.asarray(numbers, dtype=np.intp)
         completion, n_completed = self.completion, self.provenance.n_completed
+        rejected = None if self.rejected is None else self.rejected[numbers]
         if completion is not None:
             n_completed = int(completion.estimated[numbers].sum())
             completion = replace(
@@ -168,8 +193,10 @@ class Sample:
             n_specimens=len(numbers),
             n_landmarks=len(numbers) * self.shapes.n_landmarks,
             n_completed=n_completed,
+            n_rejected=0 if rejected is None else int(rejected.sum()),
         )
-        return Sample(self.shapes.take(numbers), self.sizes[numbers], provenance, completion)
+        shapes, sizes = self.shapes.take(numbers), self.sizes[numbers]
+        return Sample(shapes, sizes, provenance, completion, rejected)
 
     def _require_variation(self, tangents: Array) -> None:
         mean = tangents.mean(axis=0)
@@ -187,7 +214,13 @@ class Sample:
 Analysed = Alignment | ShapesLike | Sample
 
 
-def build_sample(x: Analysed, *, space: str = "superimposed", superimpose: bool = True) -> Sample:
+def build_sample(
+    x: Analysed,
+    *,
+    space: str = "superimposed",
+    superimpose: bool = True,
+    rejected: str = "measured",
+) -> Sample:
     """Complete the specimens and choose the coordinates that a statistic analyses.
 
     Parameters
@@ -198,6 +231,9 @@ def build_sample(x: Analysed, *, space: str = "superimposed", superimpose: bool 
         The specimens themselves, or of an alignment its reference projected back into each.
     superimpose : bool
         False for coordinates that have been superimposed before: they are analysed as they are.
+    rejected : {"measured", "completed"}
+        Landmarks of an alignment that a robust fit rejected: analysed as they were measured, so
+        that the result is that of the file; or completed as if they were missing.
 
     Returns
     -------
@@ -208,23 +244,56 @@ def build_sample(x: Analysed, *, space: str = "superimposed", superimpose: bool 
             f"The space of a statistic is 'superimposed' (the specimens) or 'back_projected' (the "
             f"reference projected back by the warps). Got {space!r}."
         )
+    if rejected not in REJECTED:
+        raise DefgpaError(
+            f"Landmarks that a robust fit rejected are analysed as 'measured' or 'completed'. Got "
+            f"{rejected!r}."
+        )
     if isinstance(x, Sample):
         return x
     if space == "back_projected":
         return _project_back(x, superimpose)
-    specimens = x.trusted_shapes if isinstance(x, Alignment) else as_specimens(x)
+    specimens = x.shapes if isinstance(x, Alignment) else as_specimens(x)
+    if isinstance(x, Alignment) and rejected == "completed":
+        specimens = x.trusted_shapes
     completion = None
     if not specimens.visible.all():
         completion = complete_once(x if isinstance(x, Alignment) else specimens)
+        completion = _keep_measured(completion, specimens)
     shapes = specimens if completion is None else specimens.with_points(completion.shapes.points)
+    mask = _find_rejected(x)
     provenance = Provenance(
         "superimposed" if superimpose else "given",
         shapes.n_shapes,
         shapes.visible.size,
         int((~specimens.visible).sum()),
         completion.method if completion else "",
+        n_rejected=0 if mask is None else int(mask.sum()),
+        rejected=rejected,
     )
-    return Sample(shapes, measure_sizes(shapes.points), provenance, completion)
+    return Sample(shapes, measure_sizes(shapes.points), provenance, completion, mask)
+
+
+def _find_rejected(x: Analysed) -> Mask | None:
+    """Return which landmarks (n, m) a robust fit rejected one by one; None without such a fit."""
+    if not isinstance(x, Alignment) or x.rejection is None:
+        return None
+    return x.shapes.visible & ~x.trusted_shapes.visible
+
+
+def _keep_measured(completion: Completion, specimens: Shapes) -> Completion:
+    """Return the completion with estimates only where the specimens are missing landmarks."""
+    visible = specimens.visible
+    if not (completion.estimated & visible).any():
+        return completion
+    points = np.where(visible[..., None], specimens.points, completion.shapes.points)
+    return replace(
+        completion,
+        shapes=completion.shapes.with_points(points),
+        estimated=completion.estimated & ~visible,
+        uncertainty=np.where(visible, 0.0, completion.uncertainty),
+        far=completion.far & ~visible,
+    )
 
 
 def complete_once(x: Alignment | Shapes) -> Completion:
@@ -279,6 +348,11 @@ def _project_back(x: Analysed, superimpose: bool) -> Sample:
             "Give a saved result, or leave out the space."
         )
     shapes = x.shapes.with_points(x.back_projected)
-    missing = int((~x.trusted_shapes.visible).sum())
-    provenance = Provenance("back_projected", shapes.n_shapes, shapes.visible.size, missing, "warp")
-    return Sample(shapes, measure_sizes(shapes.points) / x.similarities.scale, provenance)
+    missing = int((~x.shapes.visible).sum())
+    mask = _find_rejected(x)
+    provenance = Provenance(
+        *("back_projected", shapes.n_shapes, shapes.visible.size, missing, "warp"),
+        n_rejected=0 if mask is None else int(mask.sum()),
+    )
+    sizes = measure_sizes(shapes.points) / x.similarities.scale
+    return Sample(shapes, sizes, provenance, rejected=mask)

@@ -142,6 +142,11 @@ def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effec
     return Effect(term, df, ss, ms, share, *chance)
 
 
+def format_p(value: float) -> str:
+    """Format one P to three decimals, or to as many as it needs not to be zero."""
+    return format_p_values([value])[0]
+
+
 def format_p_values(values: Sequence[float]) -> list[str]:
     """Format P to three decimals, or to as many as the smallest of them needs not to be zero."""
     smallest = min((value for value in values if value > 0), default=1.0)
