@@ -17,7 +17,8 @@ from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import make_anchored_inverse
 from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.deformable import DeformableFit, LocalShapes, Method, fit_deformable
+from defgpa.solvers.deformable import DeformableFit, LocalShapes, fit_deformable
+from defgpa.solvers.eigenproblem import Method
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_start, soft_end
 from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
 from defgpa.solvers.influence import find_reference_without

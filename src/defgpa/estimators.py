@@ -39,10 +39,10 @@ from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distanc
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.sklearn_interface import SklearnInterface
 from defgpa.solvers.affine import balance_frame, fit_affine
-from defgpa.solvers.centering import Centering, SoftCentering
 from defgpa.solvers.cost import DEFAULT_BUDGET, build_cost
-from defgpa.solvers.deformable import LocalShapes, Method
+from defgpa.solvers.deformable import LocalShapes
 from defgpa.solvers.eigen import EigenSolver
+from defgpa.solvers.eigenproblem import Centering, Method, SoftCentering
 from defgpa.solvers.elastic import (
     Dial,
 )

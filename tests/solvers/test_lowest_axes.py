@@ -25,7 +25,7 @@ def test_axes_of_the_costs_of_shapes_are_those_of_lapack(d, m):
     shapes = smooth_family(N_SHAPES, m, d).shapes
     for k in (2, 3, 4):
         cost = cost_of(shapes, ThinPlateSpline(k)) + N_SHAPES / m
-        spectrum = find_lowest_axes(cost, d)
+        (spectrum,) = find_lowest_axes(cost[None], d)
         expected, vectors = eigh(cost)
         np.testing.assert_allclose(spectrum.values, expected[: d + 1], rtol=0, atol=1e-11)
         columns = np.column_stack([spectrum.axes, spectrum.next_vector])
@@ -37,7 +37,7 @@ def test_axes_of_the_costs_of_shapes_are_those_of_lapack(d, m):
 
 @pytest.mark.parametrize("lowest", [[0.1, 0.1, 0.5], [0.1, 0.2, 0.2], [0.0, 0.2, 0.5], [-1, 0, 1]])
 def test_ties_zeros_and_indefinite_matrices_keep_their_digits(lowest, rng):
-    spectrum = find_lowest_axes(make_cost(lowest, 60, rng), 2)
+    (spectrum,) = find_lowest_axes(make_cost(lowest, 60, rng)[None], 2)
     np.testing.assert_allclose(spectrum.values, lowest, rtol=0, atol=1e-12)
     np.testing.assert_allclose(spectrum.axes.T @ spectrum.axes, np.eye(2), rtol=0, atol=1e-12)
     assert spectrum.residuals.max() < 1e-12
@@ -45,7 +45,7 @@ def test_ties_zeros_and_indefinite_matrices_keep_their_digits(lowest, rng):
 
 def test_of_as_many_axes_as_landmarks_there_is_no_next(rng):
     small = make_cost([0.1, 0.2, 0.5], 60, rng)[:3, :3]
-    spectrum = find_lowest_axes(small, 3)
+    (spectrum,) = find_lowest_axes(small[None], 3)
     assert spectrum.values.shape == (3,)
     assert spectrum.gap == 0.0
     np.testing.assert_allclose(small @ spectrum.axes, spectrum.axes * spectrum.values, **EXACT)

@@ -53,8 +53,9 @@ def one_batch(warp, points):
 
 def by_singular_values(batch):
     """Σ U Uᵀ of a batch, by the sure way."""
-    stacked = append_penalty_rows(batch.features(), batch.bases.penalty())
-    reached = batch.features() @ ridge_from_features(stacked, batch.visible.sum(axis=1)).inverse
+    features = batch.weigh(batch.bases.features(batch.points))
+    stacked = append_penalty_rows(features, batch.bases.penalty())
+    reached = features @ ridge_from_features(stacked, batch.visible.sum(axis=1)).inverse
     return (reached @ np.swapaxes(reached, 1, 2)).sum(axis=0)
 
 

@@ -152,41 +152,22 @@ def group_shapes(visible: Mask, is_linked: LinkTest) -> list[Index]:
     list of ndarray
         The numbers of the shapes of each group.
     """
-    group, patterns = np.arange(len(visible)), visible
-    while True:
-        merged, patterns = _merge_groups(patterns, is_linked)
-        group = merged[group]
-        if len(patterns) in (1, len(merged)):
-            break
+    group, patterns, n_groups = np.arange(len(visible)), visible, 0
+    while n_groups != len(patterns):
+        n_groups, unions = len(patterns), list[Mask]()
+        new_groups = np.full(n_groups, -1)
+        for first in range(n_groups):
+            if new_groups[first] >= 0:
+                continue
+            # merge into this group all that are linked to it, directly or by others
+            new_groups[first], union = len(unions), patterns[first]
+            while (more := (new_groups < 0) & is_linked(patterns & union)).any():
+                new_groups[more] = len(unions)
+                union = union | patterns[more].any(axis=0)
+            unions.append(union)
+        group, patterns = new_groups[group], np.array(unions)
     members = [np.flatnonzero(group == number) for number in range(len(patterns))]
     return sorted(members, key=len, reverse=True)
-
-
-def _merge_groups(patterns: Mask, is_linked: LinkTest) -> tuple[Index, Mask]:
-    """Merge into each group in turn all groups that are linked to it.
-
-    Parameters
-    ----------
-    patterns : ndarray of bool of shape (n_groups, n_landmarks)
-        Landmarks that are visible in some shape of each group.
-    is_linked : callable
-
-    Returns
-    -------
-    new_groups : ndarray of shape (n_groups,)
-        The number of the new group of each.
-    patterns : ndarray of bool of shape (n_new_groups, n_landmarks)
-    """
-    new_groups, merged_patterns = np.full(len(patterns), -1), list[Mask]()
-    for first in range(len(patterns)):
-        if new_groups[first] >= 0:
-            continue
-        new_groups[first], pattern = len(merged_patterns), patterns[first]
-        while (more := (new_groups < 0) & is_linked(patterns & pattern)).any():
-            new_groups[more] = len(merged_patterns)
-            pattern = pattern | patterns[more].any(axis=0)
-        merged_patterns.append(pattern)
-    return new_groups, np.array(merged_patterns)
 
 
 def require_memory(n_bytes: int, tuning: Tuning = DEFAULT) -> None:
@@ -247,8 +228,8 @@ def check_solution(
     names: Sequence[str],
     landmarks: Sequence[str],
     tuning: Tuning,
-) -> tuple[Finding, ...]:
-    """Check the solution of a deformable fit.
+) -> Iterator[Finding]:
+    """Check the solution of a deformable fit, one paragraph a problem.
 
     Parameters
     ----------
@@ -259,21 +240,10 @@ def check_solution(
         Of the shapes and of the landmarks.
     tuning : Tuning
 
-    Returns
-    -------
-    tuple of Finding
+    Yields
+    ------
+    Finding
     """
-    return tuple(_find_solution_problems(facts, directions, names, landmarks, tuning))
-
-
-def _find_solution_problems(
-    facts: SpectralDiagnostics,
-    directions: Array,
-    names: Sequence[str],
-    landmarks: Sequence[str],
-    tuning: Tuning,
-) -> Iterator[Finding]:
-    """Yield the findings of `check_solution`, one paragraph a problem."""
     n, m, k = len(facts.votes), len(directions), facts.residuals.shape[-1]
     has_next_value = len(facts.spectrum) > k
     # parts that could move are held together if similarities of the shapes agree well enough

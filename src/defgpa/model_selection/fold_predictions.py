@@ -30,21 +30,23 @@ from defgpa.geometry import Geometry, measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import RootInverse
-from defgpa.solvers.centering import ExactCentering, SoftCentering
 from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_agreed_axes,
-    add_free_axes,
-    centre_cost,
-    choose_metric,
     compute_looseness,
     compute_rival_limit,
-    find_reference_axes,
     find_reference_directions,
     pair_with_axes,
 )
-from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes_of_all
+from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes
+from defgpa.solvers.eigenproblem import (
+    ExactCentering,
+    SoftCentering,
+    add_free_axes,
+    centre_cost,
+    find_reference_axes,
+)
 from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
 from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
 from defgpa.solvers.proportions import (
@@ -405,11 +407,10 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
             for cost in costs
         ]
     together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
-    metric = choose_metric(together, method)
-    centred = centre_cost(together, method, metric)
-    spectra = find_lowest_axes_of_all(centred.dense(), min(rank, together.n_landmarks - 1))
+    centred, metric = centre_cost(together, method)
+    spectra = find_lowest_axes(centred.dense(), min(rank, together.n_landmarks - 1))
     if metric is not None:
-        spectra = metric.restore_all(spectra)
+        spectra = metric.restore(spectra)
     if visible.all():
         return spectra  # axes are free only where landmarks are missing
     limit = method.tuning.free_value * problem.cost.n_shapes
@@ -572,7 +573,9 @@ def _check_folds(
             n_agreed_axes=n_agreed,
         )
         labels = [problem.local.landmarks[int(j)] for j in remaining]
-        findings[i] = check_solution(facts, directions[i], problem.local.names, labels, tuning)
+        findings[i] = tuple(
+            check_solution(facts, directions[i], problem.local.names, labels, tuning)
+        )
     return findings
 
 

@@ -22,11 +22,15 @@ from defgpa.diagnostics.checks import check_solution, compute_cohesion
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.geometry import Geometry
-from defgpa.solvers.centering import Centering
 from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
-from defgpa.solvers.eigen import Cost, Dense, EigenSolver, Iterative, Spectrum, choose_signs
-from defgpa.solvers.metric import LandmarkMetric, WeightedCost
+from defgpa.solvers.eigen import Spectrum, choose_signs
+from defgpa.solvers.eigenproblem import (
+    Method,
+    WeightedCost,
+    find_cheapest_axes,
+    find_reference_axes,
+)
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
@@ -132,21 +136,6 @@ class LocalShapes:
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
-    """The parameters of a fit, apart from the warp."""
-
-    proportions: Array | str  # "rigid", "prior", or Λ (d,), largest first
-    centering: Centering
-    solver: EigenSolver | None
-    tuning: Tuning
-
-    @property
-    def by_rigidity(self) -> bool:
-        """Whether the shapes themselves set the proportions of the reference."""
-        return isinstance(self.proportions, str) and self.proportions == "rigid"
-
-
-@dataclass(frozen=True, eq=False)
 class DeformableFit:
     """The result of :func:`fit_deformable`."""
 
@@ -219,8 +208,8 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         n_agreed_axes=n_agreed,
     )
     directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
-    findings = check_solution(
-        diagnostics, directions, shapes.names, shapes.landmarks, method.tuning
+    findings = tuple(
+        check_solution(diagnostics, directions, shapes.names, shapes.landmarks, method.tuning)
     )
     return DeformableFit(
         reference,
@@ -231,37 +220,6 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         spectrum,
         warps.translation,
     )
-
-
-def find_reference_axes(
-    cost: WeightedCost, visible: Mask, rank: int, method: Method, start: Array | None = None
-) -> Spectrum:
-    """Find the axes of the reference: ``rank`` of them, or more where more directions are free.
-
-    Where parts of the shapes can move against each other at no cost but noise, all such
-    directions are among the axes, and rigidity chooses between them.
-    """
-    spectrum = find_cheapest_axes(cost, method, rank, start)
-    return add_free_axes(spectrum, cost, visible, rank, method)
-
-
-def add_free_axes(
-    spectrum: Spectrum, cost: WeightedCost, visible: Mask, rank: int, method: Method
-) -> Spectrum:
-    """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
-    tuning, n_shapes = method.tuning, cost.n_shapes
-    may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
-    if not may_be_free or visible.all():
-        return spectrum
-    if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
-        return spectrum
-    max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
-    while True:
-        n_wanted = min(2 * n_axes + 1, max_axes)
-        spectrum = find_cheapest_axes(cost, method, n_wanted)
-        n_axes = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
-        if n_axes < n_wanted or n_wanted == max_axes:
-            return spectrum.truncate(n_axes)
 
 
 def add_agreed_axes(
@@ -313,59 +271,6 @@ def compute_rival_limit(
     limit = np.minimum(tuning.rival_cost * thinness * dearest, tuning.rival_share * n_shapes)
     is_rounding = dearest <= 1e3 * np.finfo(np.float64).eps * n_shapes
     return np.asarray(np.where(is_rounding, -np.inf, limit))
-
-
-def choose_metric(cost: WeightedCost, method: Method) -> LandmarkMetric | None:
-    """Return the metric of the eigenproblem: C by rigidity, the paper's I (None) otherwise."""
-    return LandmarkMetric.of(cost) if method.by_rigidity else None
-
-
-def centre_cost(cost: Cost, method: Method, metric: LandmarkMetric | None) -> Cost:
-    """Return the cost in the coordinates of the metric, whose cheapest axes are centred."""
-    if metric is None:
-        return method.centering.apply(cost)
-    return method.centering.apply(metric.scale(cost), metric.roots)
-
-
-def find_cheapest_axes(
-    cost: WeightedCost, method: Method, count: int, start: Array | None = None
-) -> Spectrum:
-    """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them."""
-    metric = choose_metric(cost, method)
-    centred = centre_cost(cost, method, metric)
-    if metric is None:
-        return _run_solver(centred, method, count, start)
-    scaled_start = None if start is None else metric.roots[:, None] * start
-    return metric.restore(_run_solver(centred, method, count, scaled_start))
-
-
-def _run_solver(centred: Cost, method: Method, count: int, start: Array | None) -> Spectrum:
-    """Find axes by LAPACK where the landmarks are few, by iterations where they are many.
-
-    Where no solver was asked for, the size decides, and up to moderate sizes how the iterations go.
-    """
-    m, tuning, solver = centred.n_landmarks, method.tuning, method.solver
-    if solver is not None:
-        return solver.find_axes(centred, count, start)
-    if m <= tuning.dense_landmarks:
-        return Dense().find_axes(centred, count)
-    if m > tuning.moderate_landmarks:
-        return Iterative().find_axes(centred, count, start)
-    spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
-    return spectrum if spectrum.converged else Dense().find_axes(centred, count)
-
-
-def _count_free_axes(
-    spectrum: Spectrum, visible: Mask, n_shapes: int, rank: int, tuning: Tuning
-) -> int:
-    """Count the axes that are free, beyond the ``rank`` that always are."""
-    count = rank
-    while count < spectrum.n_axes and spectrum.values[count] < tuning.free_value * n_shapes:
-        axes, direction = spectrum.axes[:, :count], spectrum.axes[:, count]
-        if not compute_cohesion(axes, direction, visible, rank) < tuning.hinged:
-            break
-        count += 1
-    return count
 
 
 def choose_proportions(

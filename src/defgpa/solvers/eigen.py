@@ -120,16 +120,11 @@ class Dense:
 
     def find_axes(self, cost: Cost, count: int, start: Array | None = None) -> Spectrum:
         """Find the ``count`` cheapest axes, to all digits."""
-        return find_lowest_axes(cost.dense(), count)
+        return find_lowest_axes(cost.dense()[None], count)[0]
 
 
-def find_lowest_axes(matrix: Array, count: int) -> Spectrum:
-    """Find the ``count`` lowest eigenvectors of a symmetric matrix (m, m) by LAPACK."""
-    return find_lowest_axes_of_all(matrix[None], count)[0]
-
-
-def find_lowest_axes_of_all(matrices: Array, count: int) -> list[Spectrum]:
-    """Find the ``count`` lowest eigenvectors of each of g symmetric matrices (g, m, m)."""
+def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
+    """Find the ``count`` lowest eigenvectors of each symmetric matrix (g, m, m) by LAPACK."""
     last = min(count, matrices.shape[-1] - 1)
     # without the checks of scipy's eigh, which take as long as a small decomposition
     *sizes, _ = lapack.dsyevr_lwork(matrices.shape[-1], lower=1)

@@ -116,10 +116,6 @@ class Batch:
         columns = self.columns(landmarks)  # without weights Γ = Γ^½
         return columns if self.weights is None else self.weigh(columns, landmarks)
 
-    def features(self) -> Array:
-        """Return Γ^½ F, (b, m, l), of all landmarks."""
-        return self.weigh(self.bases.features(self.points))
-
     def weigh(self, rows: Array, landmarks: slice = slice(None)) -> Array:
         """Multiply rows (b, p, r) by Γ^½, in place: here weights enter, and missing landmarks drop.
 
@@ -186,23 +182,23 @@ def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT)
         return _make_batches_one_by_one(geometry, model, tuning)
     n, m, _ = geometry.points.shape
 
-    def make(numbers: slice) -> Batch:
-        some = geometry if numbers == slice(None) else geometry[numbers]
-        return Batch(
-            np.arange(n)[numbers],
+    blocks = [slice(0, n)]  # one batch of few landmarks, whatever the model
+    if 8 * n * m * USUAL_FEATURES > tuning.few_bytes:
+        n_features = model.bases(geometry[:1]).penalty().shape[-1]
+        blocks = split_range(n, _choose_batch_size(n, m, n_features, tuning))
+    parts = [geometry] if len(blocks) == 1 else [geometry[block] for block in blocks]
+    return [
+        Batch(
+            np.arange(n)[block],
             some.points,
             some.visible,
             some.weights,
-            model.bases(some),
+            bases,
             some.rounding,
             tuning,
         )
-
-    if 8 * n * m * USUAL_FEATURES <= tuning.few_bytes:  # one batch, whatever the model
-        return [make(slice(None))]
-    n_features = model.bases(geometry[:1]).penalty().shape[-1]
-    slices = split_range(n, _choose_batch_size(n, m, n_features, tuning))
-    return [make(slice(None))] if len(slices) == 1 else map_blocks(make, slices)
+        for block, some, bases in zip(blocks, parts, map_blocks(model.bases, parts), strict=True)
+    ]
 
 
 def _choose_batch_size(n: int, m: int, n_features: int, tuning: Tuning) -> int:
@@ -287,7 +283,11 @@ def ridge_from_normal_matrix(
     # rounding of columns of unit length reaches P amplified by Σ_l (Σ_i |Y_il|)² at most: many
     # columns make that a closer estimate, in eighths, than the product of norms is
     amplified = 8.0 * np.square(np.abs(inverse).sum(axis=-1)).sum(axis=-1)
-    condition = np.minimum(_bound_norm(lower) * _bound_norm(inverse), amplified)
+    # ‖·‖² of both is at most ‖·‖₁ ‖·‖∞, and the sum of squares
+    both = np.stack([lower, inverse])
+    rows, columns = (np.abs(both).sum(axis=axis).max(axis=-1) for axis in (-1, -2))
+    bounds = np.minimum(rows * columns, np.einsum("sbij,sbij->sb", both, both))
+    condition = np.minimum(bounds[0] * bounds[1], amplified)
     # columns of their own lengths: what is rounding of coordinates may fill a short one, or add to
     # one that is the image of another; 1e-10 of the longest may be rounding of the algebra. Then
     # rank is judged by singular values
@@ -368,13 +368,6 @@ def _factor_one_by_one(gram: Array, penalty: Array | float, rounding: Array | fl
     charges = np.broadcast_to(penalty, gram.shape)
     each = zip(gram, charges, np.broadcast_to(rounding, b), strict=True)
     return join_stacks([ridge_from_normal_matrix(g[None], p[None], r) for g, p, r in each])
-
-
-def _bound_norm(stack: Array) -> Array:
-    """Bound ‖·‖² (b,) from above by ‖·‖₁ ‖·‖∞ or the sum of squares, whichever is less."""
-    sizes = np.abs(stack)
-    rows, columns = sizes.sum(axis=-1).max(axis=-1), sizes.sum(axis=-2).max(axis=-1)
-    return np.asarray(np.minimum(rows * columns, np.einsum("bij,bij->b", stack, stack)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,7 +465,7 @@ class StoredFactor(Factor):
 
 def store_factor(batch: Batch) -> StoredFactor:
     """Compute Uᵀ = YᵀFᵀΓ of a batch of small shapes."""
-    features, penalty = batch.features(), batch.bases.penalty()
+    features, penalty = batch.weigh(batch.bases.features(batch.points)), batch.bases.penalty()
     ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():

@@ -17,14 +17,9 @@ from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.deformable import (
-    LocalShapes,
-    Method,
-    choose_proportions,
-    find_cheapest_axes,
-    find_reference_axes,
-)
+from defgpa.solvers.deformable import LocalShapes, choose_proportions
 from defgpa.solvers.eigen import Preconditioner, Spectrum
+from defgpa.solvers.eigenproblem import Method, find_cheapest_axes, find_reference_axes
 from defgpa.solvers.leave_out import SINGULAR
 
 

@@ -49,20 +49,8 @@ class Moments(Stack):
 class Sides:
     """Which side of the reference each shape is on."""
 
-    preferred: Index  # (…, n): +1 the side of the axes, −1 the other, 0 if both are the same
-    clear: Mask  # (…, n): whether a shape can tell
-
-    @property
-    def votes(self) -> Index:
-        """(…, n): +1, −1, or 0 for a shape that cannot tell."""
-        return np.where(self.clear, self.preferred, 0)
-
-    @property
-    def majority(self) -> Index:
-        """(…): +1 or −1, the side of most shapes that can tell, or failing those, of most."""
-        clear, leaning = np.sign(self.votes.sum(axis=-1)), np.sign(self.preferred.sum(axis=-1))
-        side = np.where(clear != 0, clear, leaning)
-        return np.where(side == 0, 1, side)
+    votes: Index  # (…, n): +1 the side of the axes, −1 the other, 0 for a shape that cannot tell
+    majority: Index  # (…): +1 or −1, the side of most shapes that can tell, or else of most
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +78,10 @@ def compute_moments(
     square = np.einsum("...md,...md->...", weighted, centred)
     if weights is not None:
         return Moments(compute_visible_scatters(axes, weights), cross, square, weights.sum(axis=-1))
-    return Moments(_compute_scatter(axes, visible), cross, square)
-
-
-def _compute_scatter(axes: Array, visible: Mask) -> Array:
-    """Compute G of each shape, or one for all where nothing is missing."""
-    if visible.all():
-        centred = axes - axes.mean(axis=-2, keepdims=True)
-        return (centred.mT @ centred)[..., None, :, :]
-    return compute_visible_scatters(axes, visible)
+    if not visible.all():
+        return Moments(compute_visible_scatters(axes, visible), cross, square)
+    about_mean = axes - axes.mean(axis=-2, keepdims=True)  # one G for all shapes
+    return Moments((about_mean.mT @ about_mean)[..., None, :, :], cross, square)
 
 
 def find_sides(moments: Moments, matrix: Array) -> Sides:
@@ -117,7 +100,10 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     # of a flat shape both sides are the same but for rounding, which prefers nothing
     preferred = (same - mirrored > _SIDELESS * better).astype(np.intp)
     preferred -= mirrored - same > _SIDELESS * better
-    return Sides(preferred, 1.0 - worse**2 / size > _CLEARLY * left)
+    votes = np.where(1.0 - worse**2 / size > _CLEARLY * left, preferred, 0)
+    clear, leaning = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
+    majority = np.where(clear != 0, clear, leaning)
+    return Sides(votes, np.where(majority == 0, 1, majority))
 
 
 def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:
