@@ -25,11 +25,10 @@ from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, Motion, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum_space import DatumSpaceFit
-from defgpa.solvers.deformable import DeformableFit
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration, make_affine_warps
 from defgpa.threads import use_threads
-from defgpa.warps import Warp, WarpModel
+from defgpa.warps import Warp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +113,7 @@ class Alignment:
     @property
     def has_weights(self) -> bool:
         """Whether landmarks count differently."""
-        return self.rejection is not None or unequal_weights(self.shapes) is not None
+        return self.rejection is not None or self.shapes.unequal_weights is not None
 
     @cached_property
     def trusted_shapes(self) -> Shapes:
@@ -163,7 +162,7 @@ class Alignment:
     def similarities(self) -> Motion:
         """The similarity of each shape onto the reference, by its weights, without reflections."""
         shapes = self.trusted_shapes
-        return fit_similarities(shapes.points, self.reference, unequal_weights(shapes))
+        return fit_motions(shapes.points, self.reference, shapes.unequal_weights, SIMILARITY)
 
     @cached_property
     def mean_shape(self) -> Array:
@@ -267,7 +266,7 @@ class Alignment:
     def _root_mean_square(self, distances: Array) -> float:
         """Average distances (n, m) over the landmarks that count, with their weights."""
         squares = distances[self.counted] ** 2
-        weights = unequal_weights(self.shapes) if self.rejection is None else self.weights
+        weights = self.shapes.unequal_weights if self.rejection is None else self.weights
         return float(np.sqrt(average(squares, weights, self.counted)))
 
     @property
@@ -407,17 +406,12 @@ def apply_warps(points: Array, warps: Sequence[Warp]) -> Array:
     return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
 
 
-def fit_similarities(points: Array, reference: Array, weights: Array | None = None) -> Motion:
-    """Fit the best similarity of every shape (n, m, d) onto the reference, by weights (n, m).
+def superimpose(points: Array, reference: Array) -> Array:
+    """Superimpose shapes (n, m, d) on the reference by similarities, deformation kept.
 
     Nothing is mirrored: a specimen of the other side keeps its own.
     """
-    return fit_motions(points, reference, weights, SIMILARITY)
-
-
-def superimpose(points: Array, reference: Array) -> Array:
-    """Superimpose shapes (n, m, d) on the reference by similarities, deformation kept."""
-    return np.asarray(fit_similarities(points, reference)(points))
+    return np.asarray(fit_motions(points, reference, motions=SIMILARITY)(points))
 
 
 def project_reference_back(warps: Sequence[Warp], reference: Array) -> Array:
@@ -428,7 +422,7 @@ def project_reference_back(warps: Sequence[Warp], reference: Array) -> Array:
 
 def back_project(points: Array, warps: Sequence[Warp], reference: Array) -> Array:
     """Project the reference back into every shape, superimposed like it (n, m, d)."""
-    pose = fit_similarities(points, reference)
+    pose = fit_motions(points, reference, motions=SIMILARITY)
     return np.asarray(pose(project_reference_back(warps, reference)))
 
 
@@ -475,34 +469,10 @@ def find_shape_indices(shapes: Shapes, fitted: Shapes) -> Sequence[int | None]:
     return [indices.get(points.tobytes()) for points in shapes.points]
 
 
-def unequal_weights(shapes: Shapes) -> Array | None:
-    """Return the relative landmark weights (n, m), or None where all visible ones are equal."""
-    if not shapes.has_weights:
-        return None
-    weights = shapes.relative_weights
-    return None if (weights[shapes.visible] == 1.0).all() else weights
-
-
 def average(values: Array, weights: Array | None, chosen: Mask) -> float:
     """Average the values of chosen landmarks (n, m), with their weights (n, m) where there are."""
     return float(
         np.mean(values) if weights is None else np.average(values, weights=weights[chosen])
-    )
-
-
-def make_deformable_alignment(
-    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
-) -> Alignment:
-    """Make the alignment of a deformable fit."""
-    return Alignment(
-        shapes,
-        freeze(fit.reference),
-        tuple(warps),
-        freeze(fit.eigenvalues),
-        fit.diagnostics,
-        RidgeRegistration(model),
-        np.eye(shapes.n_dims),
-        fit.findings,
     )
 
 

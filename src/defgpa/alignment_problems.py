@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa.alignment import Alignment, make_deformable_alignment, superimpose
+from defgpa.alignment import Alignment, superimpose
 from defgpa.arrays import Array, Index, freeze
 from defgpa.diagnostics.checks import check_hinge, find_common_landmarks
 from defgpa.diagnostics.findings import Finding, Problem
@@ -22,6 +22,7 @@ from defgpa.solvers.eigenproblem import Method
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_start, soft_end
 from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
 from defgpa.solvers.influence import find_reference_without
+from defgpa.solvers.registration import RidgeRegistration
 from defgpa.warps import Warp, WarpModel
 
 
@@ -175,3 +176,19 @@ def make_warps(
         landmarks = [shapes.points[i] for i in factor.batch.shapes]
         warps += factor.batch.make_warps(values, landmarks)
     return tuple(warps)
+
+
+def make_deformable_alignment(
+    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
+) -> Alignment:
+    """Make the alignment of a deformable fit."""
+    return Alignment(
+        shapes,
+        freeze(fit.reference),
+        tuple(warps),
+        freeze(fit.eigenvalues),
+        fit.diagnostics,
+        RidgeRegistration(model),
+        np.eye(shapes.n_dims),
+        fit.findings,
+    )

@@ -18,7 +18,6 @@ from defgpa.alignment import (
     make_datum_space_alignment,
     map_to_space,
     register_shape,
-    unequal_weights,
 )
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array
@@ -92,7 +91,7 @@ class AlignmentEstimator(SklearnInterface):
         by how much the reference would change without them.
         """
         valid, geometry = self._validate(shapes)
-        settings = check_robust(self.robust, type(self).__name__)
+        settings = None if self.robust is False else check_robust(self.robust, type(self).__name__)
         if settings is not None:
             return self._align_robustly(valid, settings)
         alignment, problem = self._solve(valid, geometry)
@@ -114,8 +113,10 @@ class AlignmentEstimator(SklearnInterface):
         """
         with self._choose_threads(shapes):
             shared, shared_geometry = keep_common_landmarks(shapes, geometry)
-            core, problem = self._align_core(shared, shared_geometry)
-            return place_lone_landmarks(core, shapes), problem
+            alignment, problem = self._align_core(shared, shared_geometry)
+            if shared.n_landmarks < shapes.n_landmarks:
+                alignment = place_lone_landmarks(alignment, shapes)
+            return alignment, problem
 
     def _align_core(
         self, shapes: Shapes, geometry: Geometry
@@ -288,7 +289,7 @@ class AlignmentEstimator(SklearnInterface):
         residuals = self._transform_points(specimens, "aligned") - self.reference_
         counts = ~np.isnan(residuals[..., 0]) & (self.alignment_.shapes.views >= 2)
         squares = (residuals[counts] ** 2).sum(axis=1)
-        return -float(np.sqrt(average(squares, unequal_weights(specimens), counts)))
+        return -float(np.sqrt(average(squares, specimens.unequal_weights, counts)))
 
 
 class DefGPA(AlignmentEstimator):
@@ -420,11 +421,8 @@ class DefGPA(AlignmentEstimator):
 
     def prepare(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model, geometry = (
-            self.method(shapes.n_dims),
-            self.model,
-            geometry.project_to_planes(),
-        )
+        method, model = self.method(shapes.n_dims), _check_model(self.warp)
+        geometry = geometry.project_to_planes()
         cost = build_cost(geometry, model, self.memory_budget, method.tuning)
         local = LocalShapes.from_geometry(geometry, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
@@ -582,12 +580,12 @@ class EuclideanGPA(AlignmentEstimator):
             Motions(bool(self.scaling), bool(self.reflections)),
             weighted.relative_weights,
         )
-        fit = fit_rigid(weighted.points, motions, shapes.names, weights=unequal_weights(weighted))
+        fit = fit_rigid(weighted.points, motions, shapes.names, weights=weighted.unequal_weights)
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
     def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
         motions = Motions(bool(self.scaling), bool(self.reflections))
-        fit = fit_rigid(shapes.points, motions, shapes.names, geometry, unequal_weights(shapes))
+        fit = fit_rigid(shapes.points, motions, shapes.names, geometry, shapes.unequal_weights)
         votes = vote_on_sides(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
             # a mean of shapes and mirrored shapes is of no side: ask one of those put right
@@ -643,7 +641,7 @@ class AffineGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
-        fit = fit_affine(weighted.points, shapes.names, weights=unequal_weights(weighted))
+        fit = fit_affine(weighted.points, shapes.names, weights=weighted.unequal_weights)
         balanced = balance_frame(fit)
         weights = weighted.relative_weights
         return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)
@@ -654,7 +652,7 @@ class AffineGPA(AlignmentEstimator):
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
-        fit = fit_affine(shapes.points, shapes.names, geometry, unequal_weights(shapes))
+        fit = fit_affine(shapes.points, shapes.names, geometry, shapes.unequal_weights)
         balanced = balance_frame(fit)
         framed = fit if self.frame == "first" else balanced
         condition = np.linalg.cond(framed.matrices)

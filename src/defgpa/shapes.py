@@ -255,6 +255,13 @@ class Shapes:
         scaled = self.weights / positive.max()  # the sum of large weights could overflow
         return freeze(scaled / scaled[self.visible].mean())
 
+    @cached_property
+    def unequal_weights(self) -> Array | None:
+        """(n, m): the relative weights, or None where all visible landmarks count the same."""
+        if self._weights is None or (self.relative_weights[self.visible] == 1.0).all():
+            return None
+        return self.relative_weights
+
     def measure(self) -> Geometry:
         """Measure centroids, sizes and principal axes, with the landmark weights."""
         weights = None if self._weights is None else self.relative_weights

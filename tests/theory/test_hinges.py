@@ -12,6 +12,7 @@ from defgpa.diagnostics.checks import check_hinge
 from defgpa.diagnostics.findings import Problem
 from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps
+from defgpa.solvers import eigenproblem
 from defgpa.tuning import Tuning
 from support import left_over, rotation, smooth_family
 

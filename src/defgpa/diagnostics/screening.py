@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
-from defgpa.alignment import Alignment, average, unequal_weights
+from defgpa.alignment import Alignment, average
 from defgpa.arrays import Array, Mask, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
@@ -150,22 +150,50 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
-def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> tuple[Finding, ...]:
+def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Iterator[Finding]:
     """Report mistakes in the shapes of an alignment.
 
-    The shapes are screened only if a landmark is far from its place after the best similarities,
-    so that a fit of sound shapes takes hardly longer; cheap checks are always made. Beyond
-    ``tuning.screened_landmarks`` landmarks in all shapes together nothing is checked.
+    Other sizes, thin shapes, lost digits and copies are cheap to find. The shapes are screened only
+    if a landmark is far from its place after the best similarities, so that a fit of sound shapes
+    takes hardly longer. Beyond ``tuning.screened_landmarks`` landmarks in all shapes together
+    nothing is checked.
     """
-    if alignment.shapes.visible.size > tuning.screened_landmarks:
-        return ()
-    cheap = tuple(_run_cheap_checks(alignment, geometry, tuning))
-    if not _has_outlying_landmark(alignment, tuning):
-        return cheap
-    try:
-        return (*cheap, *_report_screening(screen(alignment.shapes, tuning), alignment, tuning))
-    except ShapeError:  # what cannot be brought together by similarities may still be warped
-        return cheap
+    shapes = alignment.shapes
+    if shapes.visible.size > tuning.screened_landmarks:
+        return
+
+    # by the similarities onto the reference: a shape with few visible landmarks is not small
+    sizes = 1.0 / alignment.similarities.scale
+    names = tuple(compress(shapes.names, _has_outlying_size(sizes / np.median(sizes), tuning)))
+    if names:
+        factors = {"times": tuning.other_size, "of": len(shapes)}
+        yield Finding(Problem.OTHER_SIZE, names, values=factors)
+
+    # shapes no thicker than rounding errors, which a warp would follow
+    if not isinstance(alignment.registration, MotionRegistration):
+        problems = {finding.problem for finding in alignment.findings}
+        is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
+        planar = check_planarity(shapes, tuning) if is_thin.any() else None
+        if planar is not None:
+            yield planar
+        elif is_thin.any() and Problem.UNDETERMINED_WARP not in problems:
+            names = tuple(compress(shapes.names, is_thin))
+            yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
+
+    distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
+    names = tuple(compress(shapes.names, distances > tuning.lost_digits))
+    if names:
+        yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(distances.max())})
+
+    if shapes.visible.size <= tuning.compared_landmarks:
+        yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
+
+    if _has_outlying_landmark(alignment, tuning):
+        try:
+            screening = screen(shapes, tuning)
+        except ShapeError:  # what cannot be brought together by similarities may still be warped
+            return
+        yield from _report_screening(screening, alignment, tuning)
 
 
 _EXPLANATIONS = frozenset(
@@ -197,7 +225,7 @@ def add_deformation_finding(
             fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         )
         squares = np.einsum("nmd,nmd->nm", differences, differences)
-    counted, weights = alignment.counted, unequal_weights(alignment.shapes)
+    counted, weights = alignment.counted, alignment.shapes.unequal_weights
     residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
         residual, len(points), alignment.shapes.n_dims, tuning.off
@@ -231,38 +259,6 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, off: float
         return 0.0
     q = dim * (dim + 1) // 2 - 1
     return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
-
-
-def _run_cheap_checks(
-    alignment: Alignment, geometry: Geometry, tuning: Tuning
-) -> Iterator[Finding]:
-    """Report other sizes, thin shapes, lost digits and copies, which are cheap to find."""
-    shapes = alignment.shapes
-
-    # by the similarities onto the reference: a shape with few visible landmarks is not small
-    sizes = 1.0 / alignment.similarities.scale
-    names = tuple(compress(shapes.names, _has_outlying_size(sizes / np.median(sizes), tuning)))
-    if names:
-        factors = {"times": tuning.other_size, "of": len(shapes)}
-        yield Finding(Problem.OTHER_SIZE, names, values=factors)
-
-    # shapes no thicker than rounding errors, which a warp would follow
-    if not isinstance(alignment.registration, MotionRegistration):
-        problems = {finding.problem for finding in alignment.findings}
-        is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
-        if planar := check_planarity(shapes, tuning):
-            yield planar
-        elif is_thin.any() and Problem.UNDETERMINED_WARP not in problems:
-            names = tuple(compress(shapes.names, is_thin))
-            yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
-
-    distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
-    names = tuple(compress(shapes.names, distances > tuning.lost_digits))
-    if names:
-        yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(distances.max())})
-
-    if shapes.visible.size <= tuning.compared_landmarks:
-        yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
 
 def _has_outlying_landmark(alignment: Alignment, tuning: Tuning) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.alignment import Alignment, make_deformable_alignment
+from defgpa.alignment import Alignment
+from defgpa.alignment_problems import make_deformable_alignment
 from defgpa.arrays import Array, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.alignment import Alignment, average, unequal_weights
+from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, warn_about
@@ -102,7 +102,7 @@ class CrossValidation:
     def error(self) -> float:
         """CVE = √(Σ γ ‖predicted − S‖² / Σ γ) over the counted landmarks of all shapes."""
         squares = self.distances[self.counted] ** 2
-        weights = unequal_weights(self.alignment.shapes)
+        weights = self.alignment.shapes.unequal_weights
         return float(np.sqrt(average(squares, weights, self.counted)))
 
     @cached_property
@@ -129,7 +129,7 @@ class CrossValidation:
         return float(spread / (2.0 * self.error)) if self.error > 0.0 else 0.0
 
     def _compute_rms(self, axis: int) -> Array:
-        weights = unequal_weights(self.alignment.shapes)
+        weights = self.alignment.shapes.unequal_weights
         masses = self.counted if weights is None else np.where(self.counted, weights, 0.0)
         squares = np.where(self.counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):

@@ -78,7 +78,8 @@ class ResidualCost:
 
     def project(self, block: Array) -> list[Array]:
         """Compute Uᵀ X of every batch; threads share the landmarks where there are enough."""
-        if self.n_landmarks >= self.tuning.thread_blocks * self._landmarks_at_a_time:
+        n_factors, min_blocks = len(self.factors), self.tuning.thread_blocks
+        if n_factors == 1 or self.n_landmarks >= min_blocks * self._landmarks_at_a_time:
             return [factor.project(block) for factor in self.factors]
         return map_blocks(lambda factor: factor.project(block), self.factors)
 
@@ -105,7 +106,8 @@ class ResidualCost:
         The order of the sum does not depend on the threads, which must not change a digit.
         """
         pairs = list(zip(self.factors, coefficients, strict=True))
-        if self.n_landmarks <= max(self.tuning.whole_image_landmarks, self._landmarks_at_a_time):
+        m, max_whole = self.n_landmarks, self.tuning.whole_image_landmarks
+        if m <= max_whole or m <= self._landmarks_at_a_time:
             return sum_arrays(map_blocks(lambda pair: self._expand_batch(*pair), pairs))
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
