@@ -20,12 +20,14 @@ from defgpa.statistics import (
     allometry,
     build_sample,
     centroid_sizes,
+    classify,
     landmark_differences,
     outliers,
     procrustes_anova,
     repeatability,
     symmetry,
     tangent_space,
+    trajectories,
 )
 from support import EXACT, shared_data, shared_points, smooth_family
 
@@ -268,3 +270,22 @@ class TestLandmarksThatARobustFitRejects:
     def test_another_word_is_refused(self, robust):
         with pytest.raises(DefgpaError, match="'measured' or 'completed'"):
             build_sample(robust, rejected="dropped")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda x, groups: landmark_differences(x, groups, 9),
+        lambda x, groups: classify(x, groups, 2, n_permutations=9),
+        lambda x, groups: trajectories(x, groups, list("uvw") * 11, 9),
+        lambda x, groups: procrustes_anova("shape ~ k", x, {"k": groups}, 9),
+    ],
+)
+def test_unequal_dispersion_of_unequal_groups_is_warned_of_by_every_test_of_means(test):
+    rng = np.random.default_rng(2)
+    groups = ["a"] * 24 + ["b"] * 9
+    spread = np.where(np.array(groups) == "a", 0.02, 0.15)[:, None, None]
+    mean, noise = rng.normal(size=(8, 2)), rng.normal(size=(33, 8, 2))
+    with pytest.warns(DefgpaWarning, match="differ in dispersion"):
+        test(mean + spread * noise, groups)
+    test(mean + 0.02 * noise, groups)

@@ -18,14 +18,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import f_oneway
 
 from defgpa.arrays import Array, Progress
-from defgpa.diagnostics.findings import Finding, Problem, warn_about
+from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.formatting import render_table
 from defgpa.io.covariates import Columns
-from defgpa.statistics.design import Design, collect_columns, design, encode_groups
+from defgpa.statistics.design import Design, collect_columns, design
+from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import (
     RESIDUAL,
@@ -42,8 +42,6 @@ from defgpa.threads import choose_threads
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +285,7 @@ def procrustes_anova(
             "terms with. Leave out terms, or factors with a level for every shape."
         )
     sample.warn_of_findings()
-    warn_about(check_dispersion(model, sample.tangents))
+    warn_about(check_dispersion(_label_groups(model), sample.tangents))
     terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
     sample, draws = impute_tangents(sample, n_imputations, seed)
     with choose_threads(sample.tangents.size * rank * n_permutations // 100):
@@ -358,28 +356,11 @@ def _find_error_terms(terms: Sequence[str], error: Mapping[str, str]) -> list[in
     return [places[error.get(term, "Residuals")] for term in terms]
 
 
-def check_dispersion(model: Design, tangents: Array) -> list[Finding]:
-    """Report groups of the model that differ in size and in dispersion about their means.
-
-    The distances of the specimens from the mean of their group are compared by a one-way analysis
-    of variance (Anderson 2006).
-    """
+def _label_groups(model: Design) -> list[str]:
+    """Return one label per specimen, of all factors of the model; empty without a factor."""
     if not model.factors:
         return []
-    labels = [":".join(map(str, row)) for row in model.data[list(model.factors)].to_numpy()]
-    names, codes = encode_groups(labels, len(labels), "groups")
-    counts = np.bincount(codes)
-    if len(names) < 2 or counts.min() < 3 or counts.max() < 1.5 * counts.min():
-        return []
-    means = np.stack([tangents[codes == k].mean(axis=0) for k in range(len(names))])
-    distances = np.linalg.norm(tangents - means[codes], axis=(1, 2))
-    # a mean of few is nearer to each of them
-    distances *= np.sqrt(counts / (counts - 1.0))[codes]
-    p = float(f_oneway(*(distances[codes == k] for k in range(len(names)))).pvalue)
-    if not p < _UNEQUAL_DISPERSION:
-        return []
-    values = {"p": p, "smallest": int(counts.min()), "largest": int(counts.max())}
-    return [Finding(Problem.UNEQUAL_DISPERSION, values=values)]
+    return [":".join(map(str, row)) for row in model.data[list(model.factors)].to_numpy()]
 
 
 def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:

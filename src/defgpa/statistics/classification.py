@@ -17,10 +17,12 @@ import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from defgpa.arrays import Array, Index, Progress
+from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
+from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Row, Rows, format_p_values
@@ -202,6 +204,7 @@ def classify(
         reason = f"group {small[0]!r} has one specimen" if small else "there is one group"
         raise DefgpaError(f"Classification needs 2 groups of 2 specimens or more; {reason}.")
     sample.warn_of_findings()
+    warn_about(check_dispersion([names[code] for code in codes], sample.tangents))
     tangents = sample.tangents
     scores, components = _compute_components(tangents)
     max_components = min(scores.shape[1], len(codes) - len(names) - 1, _MAX_COMPONENTS)

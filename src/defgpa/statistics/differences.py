@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, Progress
+from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
+from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Rows, format_p_values
@@ -120,6 +122,7 @@ def landmark_differences(
     if len(names) != 2:
         raise DefgpaError(f"Landmarks are compared between 2 groups; got {len(names)}: {names}.")
     sample.warn_of_findings()
+    warn_about(check_dispersion([names[code] for code in codes], sample.tangents))
     shapes = sample.shapes
     Y = sample.tangents.reshape(shapes.n_shapes, -1)
     contrast = np.where(codes == 1, 1.0 / (codes == 1).sum(), -1.0 / (codes == 0).sum())

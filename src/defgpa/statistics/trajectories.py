@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
+from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Row, Rows, format_p_values
@@ -131,6 +133,7 @@ def trajectories(
             "every stage."
         )
     sample.warn_of_findings()
+    warn_about(check_dispersion([str(cell) for cell in cells], sample.tangents))
     Y = sample.tangents.reshape(n, -1)
     extract = np.zeros((len(counts), n))
     extract[cells, np.arange(n)] = 1.0 / counts[cells]
