@@ -76,3 +76,28 @@ def test_public_functions_list_what_they_take_and_return(package):
         if signature.return_annotation != "None" and "\nReturns\n-----" not in docstring:
             lacking.append(f"{name}: Returns")
     assert lacking == []
+
+
+# of numpydoc's checks those that find a wrong or incomplete docstring; examples and "See Also" are
+# not asked of every name, and the attributes of a result are documented as such
+NUMPYDOC_CODES = {
+    *("GL01", "GL02", "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10"),
+    *("SS01", "SS02", "SS03", "SS04", "SS05", "PR02", "PR03", "PR05", "PR06", "PR07", "PR10"),
+    *("RT01", "YD01"),
+}
+FUNCTION_CODES = {"PR01"}  # parameters of a result's constructor are its attributes
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "defgpa.plot", "defgpa.report"])
+def test_numpydoc_finds_no_fault_in_public_names(package):
+    validation = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
+    module = importlib.import_module(package)
+    faults = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        if not (inspect.isfunction(value) or inspect.isclass(value)):
+            continue
+        codes = NUMPYDOC_CODES | (FUNCTION_CODES if inspect.isfunction(value) else set())
+        errors = validation.validate(f"{package}.{name}")["errors"]
+        faults += [f"{name}: {code} {message}" for code, message in errors if code in codes]
+    assert faults == []

@@ -60,7 +60,7 @@ class Slices:
 
 
 def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
-    """Pictures of consecutive slices in different stains, with 36 landmarks each.
+    """Make pictures of consecutive slices in different stains, with 36 landmarks each.
 
     Parameters
     ----------

@@ -118,6 +118,7 @@ def rows_down(image: Image) -> Frame:
     Parameters
     ----------
     image : ndarray of shape (n_rows, n_columns, …)
+        Only its size is used.
 
     Returns
     -------
@@ -139,6 +140,7 @@ def rows_up(image: Image) -> Frame:
     Parameters
     ----------
     image : ndarray of shape (n_rows, n_columns, …)
+        Only its size is used.
 
     Returns
     -------

@@ -181,6 +181,7 @@ def write_picture(picture: Picture, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     picture : Picture
+        The pixels and their mask.
     path : str or path
         A file that ends with ``.png``, ``.tif``, ``.tiff`` or ``.webp``.
     """

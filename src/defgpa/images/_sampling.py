@@ -28,6 +28,7 @@ def linear(image: Image) -> Sampler:
     Parameters
     ----------
     image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+        Pixels of any type of real numbers.
 
     Returns
     -------
@@ -63,6 +64,7 @@ def nearest(image: Image) -> Sampler:
     Parameters
     ----------
     image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+        Pixels of any type of real numbers.
 
     Returns
     -------
@@ -91,6 +93,7 @@ def cubic(image: Image) -> Sampler:
     Parameters
     ----------
     image : ndarray of shape (n_rows, n_columns) or (n_rows, n_columns, n_channels)
+        Pixels of any type of real numbers.
 
     Returns
     -------

@@ -171,6 +171,15 @@ def _describe_axes(
 def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) -> style.Artists:
     """Draw the shares of the variance, component by component, and their cumulative sum.
 
+    Parameters
+    ----------
+    pca : ShapePCA
+        Fitted to shapes.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    max_components : int
+        How many components to draw.
+
     Returns
     -------
     Artists

@@ -19,6 +19,13 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
 
     A grey bar spans 95 % of the permutations, its tick is their median.
 
+    Parameters
+    ----------
+    anova : ProcrustesAnova
+        A model with its terms tested.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
     Returns
     -------
     Artists
@@ -74,6 +81,13 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
 
 def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
     """Draw the distances between the mean shapes of groups, with P; bold at 0.05 or below.
+
+    Parameters
+    ----------
+    distances : PairwiseDistances
+        The distances between groups, of `ProcrustesAnova.pairwise`.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
 
     Returns
     -------

@@ -13,8 +13,15 @@ from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.statistics import Classification, Disparity, GroupAllometry, Trajectories
 
 
-def disparity(found: Disparity, ax: Axes | None = None) -> style.Artists:
+def disparity(disparity: Disparity, ax: Axes | None = None) -> style.Artists:
     """Draw the Procrustes variance of every group with its 95 % interval.
+
+    Parameters
+    ----------
+    disparity : Disparity
+        The variances of the groups, of `defgpa.statistics.disparity`.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
 
     Returns
     -------
@@ -32,23 +39,27 @@ def disparity(found: Disparity, ax: Axes | None = None) -> style.Artists:
     >>> len(drawn.variances.get_xdata())
     2
     """
-    g = len(found.groups)
+    g = len(disparity.groups)
     axes = style.prepare_axes(ax, 2, height=1.3 + 0.45 * g)
     places = np.arange(g)
     intervals = axes.hlines(
-        places, found.intervals[:, 0], found.intervals[:, 1], color=style.MISSING, linewidth=6
+        places,
+        disparity.intervals[:, 0],
+        disparity.intervals[:, 1],
+        color=style.MISSING,
+        linewidth=6,
     )
-    variances = axes.plot(found.variances, places, "D", color=style.REFERENCE)[0]
-    axes.set_yticks(places, [style.shorten(name) for name in found.groups])
+    variances = axes.plot(disparity.variances, places, "D", color=style.REFERENCE)[0]
+    axes.set_yticks(places, [style.shorten(name) for name in disparity.groups])
     axes.set_ylim(g - 0.5, -0.5)
-    kind = "Partial disparity" if found.partial else "Procrustes variance"
+    kind = "Partial disparity" if disparity.partial else "Procrustes variance"
     axes.set_xlabel(f"{kind}, with 95 % interval")
     axes.set_xlim(left=0.0)
     return style.Artists(variances=variances, intervals=intervals)
 
 
 def canonical_variates(
-    found: Classification,
+    classification: Classification,
     ax: Axes | None = None,
     *,
     links: Sequence[tuple[int, int]] = (),
@@ -61,7 +72,7 @@ def canonical_variates(
 
     Parameters
     ----------
-    found : Classification
+    classification : Classification
         Of ``defgpa.statistics.classify``.
     ax : Axes, optional
         Where to draw; a new figure by default. The ends stand below and to the right of it.
@@ -83,18 +94,22 @@ def canonical_variates(
     >>> from matplotlib.figure import Figure
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(12, 8, 2))
-    >>> found = classify(x, list("abc") * 4, 2, n_permutations=9)
-    >>> len(canonical_variates(found, Figure().subplots()).specimens)
+    >>> classification = classify(x, list("abc") * 4, 2, n_permutations=9)
+    >>> len(canonical_variates(classification, Figure().subplots()).specimens)
     3
     """
     axes = style.prepare_axes(ax, 2, height=5.2)
-    across = found.variates[:, 0]
-    has_second = found.variates.shape[1] > 1
-    up = found.variates[:, 1] if has_second else found.posterior[np.arange(len(across)), found.true]
+    across = classification.variates[:, 0]
+    has_second = classification.variates.shape[1] > 1
+    up = (
+        classification.variates[:, 1]
+        if has_second
+        else classification.posterior[np.arange(len(across)), classification.true]
+    )
     points = np.column_stack([across, up])
-    names = [found.groups[group] for group in found.true]
+    names = [classification.groups[group] for group in classification.true]
     specimens = tuple(style.draw_groups(axes, points, names).values())
-    wrong = found.true != found.assigned
+    wrong = classification.true != classification.assigned
     rings = axes.plot(
         *points[wrong].T,
         "o",
@@ -108,11 +123,13 @@ def canonical_variates(
     style.add_legend(axes)
     sides = [
         ShapeAxis(
-            found.mean,
+            classification.mean,
             np.array([scores.min(), scores.max()])[:, None, None] * change,
             (f"CV{k} {scores.min():+.1f}", f"CV{k} {scores.max():+.1f}"),
         )
-        for k, (scores, change) in enumerate(zip(found.variates.T, found.axes, strict=True), 1)
+        for k, (scores, change) in enumerate(
+            zip(classification.variates.T, classification.axes, strict=True), 1
+        )
     ]
     ends, factor = draw_ends(
         axes, sides[0], sides[1] if has_second else None, links, magnify=magnify

@@ -41,6 +41,19 @@ def landmark_differences(
 
     Landmarks that differ at this rate of false discoveries are filled and named.
 
+    Parameters
+    ----------
+    differences : LandmarkDifferences
+        Two groups compared landmark by landmark.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    level : float
+        The rate of false discoveries up to which landmarks differ.
+    magnify : float, optional
+        The factor of all changes; by default one that makes them visible.
+    links : sequence of (int, int)
+        Pairs of landmarks to join by lines.
+
     Returns
     -------
     Artists
@@ -94,6 +107,17 @@ def symmetry(
     The radius of a circle is the RMS of a landmark's fluctuating asymmetry, magnified like the
     arrows; paired landmarks are joined.
 
+    Parameters
+    ----------
+    symmetry : Symmetry
+        The asymmetry of shapes.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    magnify : float, optional
+        The factor of all changes; by default one that makes them visible.
+    links : sequence of (int, int)
+        Pairs of landmarks to join by lines.
+
     Returns
     -------
     Artists
@@ -137,6 +161,17 @@ def repeatability(
     links: Links = (),
 ) -> style.Artists:
     """Draw the measurement error as circles, darker where less is repeatable.
+
+    Parameters
+    ----------
+    repeatability : Repeatability
+        The error and the repeatability of every landmark.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    magnify : float, optional
+        The factor of all changes; by default one that makes them visible.
+    links : sequence of (int, int)
+        Pairs of landmarks to join by lines.
 
     Returns
     -------

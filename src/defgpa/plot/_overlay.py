@@ -72,7 +72,19 @@ def predictions(
 ) -> style.Artists:
     """Draw the reference with every landmark predicted by alignments that were fitted without it.
 
-    Parameters and result as in ``overlay``.
+    Parameters
+    ----------
+    cross_validation : CrossValidation
+        The predictions of the landmarks left out.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    unit : str, optional
+        The unit of the coordinates, for the labels.
+
+    Returns
+    -------
+    Artists
+        As of ``overlay``.
     """
     alignment, predicted = cross_validation.alignment, cross_validation.predicted
     return _draw_overlay(alignment, predicted, "predicted shapes", ax, unit)

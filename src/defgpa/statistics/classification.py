@@ -175,9 +175,11 @@ def classify(
     n_components : int, optional
         Principal components of shape; by default as many as assign most specimens correctly when
         left out, the fewest of equal ones.
+    n_permutations, seed
+        As in `procrustes_anova`.
     equal_priors : bool
         Whether all groups are equally likely beforehand; by default as their sizes say.
-    n_permutations, seed, space, superimpose, progress
+    space, superimpose, progress
         As in `procrustes_anova`.
 
     Returns

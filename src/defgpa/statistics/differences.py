@@ -94,9 +94,11 @@ def landmark_differences(
         As in `procrustes_anova`.
     groups : sequence of n labels
         Two different ones, unless ``between`` names two of more.
+    n_permutations, seed
+        As in `procrustes_anova`.
     between : (str, str), optional
-        The groups to compare, the first minus which the second is taken; others are left out.
-    n_permutations, seed, space, superimpose, progress
+        The groups to compare: the second minus the first. Others are left out.
+    space, superimpose, progress
         As in `procrustes_anova`.
 
     Returns

@@ -97,7 +97,7 @@ def read_partitions(
 
 
 def partition_by_links(shapes: Shapes) -> dict[str, list[int]]:
-    """Return the parts of the wireframe that hang together as modules: part_1, part_2, …
+    """Make a module of each connected part of the wireframe: part_1, part_2 and so on.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class _Scaled:
 
 @dataclass(frozen=True)
 class Gaussian(_Scaled):
-    """exp(−(r / width)²): very smooth, forgets quickly.
+    """Gaussian, exp(−(r / width)²): very smooth, decays quickly.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class WendlandC4(_Scaled):
 
 @dataclass(frozen=True)
 class Polyharmonic:
-    """r^k for odd k, r^k log r for even k: splines without a width.
+    """Polyharmonic splines, which have no width: r^k for odd k, r^k log r for even k.
 
     Parameters
     ----------

@@ -277,7 +277,9 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     Parameters
     ----------
     sources : ndarray of shape (n_points, n_dims)
+        Where the spline interpolates.
     targets : ndarray of shape (n_points, n_dims)
+        The images of the sources.
 
     Returns
     -------
