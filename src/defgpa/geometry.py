@@ -84,7 +84,7 @@ class Geometry(Stack):
         return np.asarray(squares < limits**2 * squares[:, :1])
 
     def find_planar(self, min_extent: float = DEFAULT.flat) -> Mask:
-        """Return which shapes (n,) in space are planar, but for this share of their length."""
+        """Return which shapes (n,) in 3-D are planar to within this share of their length."""
         is_thin = self.find_thin_axes(min_extent)
         return np.asarray(is_thin[:, -1] & ~is_thin[:, 1])  # a line has no plane
 

@@ -64,7 +64,7 @@ class Analysis:
 
     @cached_property
     def alignment_for_display(self) -> Alignment:
-        """The same alignment in the pose of the superimposed specimens, to be looked at."""
+        """The same alignment in the pose of the superimposed specimens, for display."""
         return self.alignment.posed_like(self.study.superimposition.reference)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Long work in a thread of its own, with progress that is told as it happens, and a way to stop."""
+"""Long jobs, each in a thread, which report their progress and can be stopped."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Job:
             last = {"event": "failed", "message": str(error)}
         except MemoryError:
             last = {"event": "failed", "message": "There is not enough memory for that."}
-        except Exception as error:  # told to the page instead of lost in a thread
+        except Exception as error:  # shown by the page instead of lost in a thread
             last = {"event": "failed", "message": f"{type(error).__name__}: {error}"}
         self.events.append(last)
         self.status = str(last["event"])

@@ -110,7 +110,7 @@ def choose_hyperparameters(
 def _thin_landmarks(
     specimens: Array, points: Array, holdouts: Sequence[Holdout]
 ) -> tuple[Array, Array, Sequence[Holdout]]:
-    """Keep some of very many landmarks: hyperparameters need no more to be told apart."""
+    """Keep some of very many landmarks: no more are needed to choose hyperparameters."""
     m, d = specimens.shape[1:]
     if m <= 600:
         return specimens, points, holdouts

@@ -108,7 +108,7 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
 def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     """Make what all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
 
-    How much tissue and nuclei there is at each place of the texture is told from 0 to 1.
+    The density of tissue and of nuclei at each place of the texture is between 0 and 1.
     """
     rng = np.random.default_rng(11)
     rows, columns = (_FINE * size for size in _SIZE)

@@ -10,7 +10,7 @@ A tile that fails is cut in four, and at last solved pixel by pixel: near a cont
 spline is less smooth, tiles are small, elsewhere large. A pixel without a source (outside of the
 image, or where the warp folds) is NaN.
 
-Where an inverse is to be sought, and from which start, is told by the image of a coarse lattice
+Where an inverse is to be sought, and from which start, follows from the image of a coarse lattice
 over the source image and a little beyond. A target that is farther from every lattice image than
 lattice neighbours are from each other has no source in the image; one nearer gets its start by one
 Newton step from the nearest lattice point. Where the lattice is turned over against its bulk the

@@ -316,12 +316,14 @@ def _warn_of_different_labels(
     agree = sum(specimen.labels == usual for specimen in specimens)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(specimens):
         return  # files without what was not seen, or no two alike
-    odd = (
+    deviations = (
         (specimen, _find_different_labels(labels, usual))
         for labels, specimen in holders.items()
         if labels not in renamed
     )
-    specimen, words = next(((specimen, words) for specimen, words in odd if words), (None, []))
+    specimen, words = next(
+        ((specimen, words) for specimen, words in deviations if words), (None, [])
+    )
     if words and 2 * len(words) <= len(usual):
         warn(
             f"{specimen} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "

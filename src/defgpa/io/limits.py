@@ -47,9 +47,9 @@ def limit_memory(max_memory: float | None) -> Iterator[None]:
 
 def get_max_bytes(size: int) -> int:
     """Return how many bytes a file of this size may take."""
-    stated = _max_memory.get()
-    if stated is not None:
-        return int(stated)
+    max_memory = _max_memory.get()
+    if max_memory is not None:
+        return int(max_memory)
     value = os.environ.get(VARIABLE, "")
     try:
         return max(int(float(value)) if value else _MIN_BYTES, _MULTIPLE * size)

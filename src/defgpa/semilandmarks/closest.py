@@ -1,7 +1,7 @@
 """The nearest point of a triangle mesh.
 
 No triangle whose centroid is farther than the nearest vertex plus the largest triangle's radius can
-have it, so only the others are looked at: the answer is exact.
+have it, so only the others are searched: the answer is exact.
 """
 
 from __future__ import annotations

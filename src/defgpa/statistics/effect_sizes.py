@@ -33,7 +33,7 @@ class PermutedEffect(Protocol):
 
     @property
     def permuted(self) -> Array:
-        """(n_permutations,): under chance."""
+        """(n_permutations,): the statistic of the permuted data."""
 
     @property
     def z(self) -> float:

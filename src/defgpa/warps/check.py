@@ -187,7 +187,7 @@ def _compute_invariance_error(
     rng = np.random.default_rng(0)
     p, d = shape.shape
     size = rms_radius(shape)
-    probes = rng.normal(size=(p, 6))  # P is looked at through a few columns
+    probes = rng.normal(size=(p, 6))  # products with a few columns stand for all of P
     before = regression.apply_residual_form(probes)
     change = 0.0
     for scale in np.geomspace(*scales, 3):

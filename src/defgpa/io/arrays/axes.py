@@ -44,8 +44,8 @@ def choose_variable(
     """
     if wanted is not None:
         if wanted not in variables:
-            there = list_names(variables) or "no variables"
-            raise FormatError(f"{path} has no variable {wanted!r}; it holds {there}.")
+            names = list_names(variables) or "no variables"
+            raise FormatError(f"{path} has no variable {wanted!r}; it holds {names}.")
         return wanted
     chosen = list(able) if len(able) == 1 else [name for name in usual if name in able][:1]
     if chosen:

@@ -151,18 +151,19 @@ def _read_deeplabcut(
         individual = head[1] if len(head) == 4 else ""
         columns.setdefault(individual, {}).setdefault(bodypart, {})[coordinate] = column
     axes = [axis for axis in _AXES if any(axis == head[-1] for head in heads)]
-    for individual, parts in columns.items():
-        if any(axis not in part for part in parts.values() for axis in axes) or len(axes) < 2:
+    for individual, body_parts in columns.items():
+        parts = body_parts.values()
+        if any(axis not in body_part for body_part in parts for axis in axes) or len(axes) < 2:
             raise make_format_error(path, "x and y of every body part", "others")
-        points = np.stack([values[:, [p[a] for a in axes]] for p in parts.values()], axis=1)
+        points = np.stack([values[:, [p[a] for a in axes]] for p in parts], axis=1)
         weights = None
-        if options.weights == "likelihood" and all("likelihood" in p for p in parts.values()):
-            weights = values[:, [part["likelihood"] for part in parts.values()]]
+        if options.weights == "likelihood" and all("likelihood" in p for p in parts):
+            weights = values[:, [body_part["likelihood"] for body_part in parts]]
         for k, frame in enumerate(frames):
             yield Specimen(
                 f"{individual}_{frame}" if individual else frame,
                 points[k],
-                tuple(parts),
+                tuple(body_parts),
                 {"groups": individual} if individual else {},
                 weights=None if weights is None else weights[k],
             )
@@ -227,8 +228,8 @@ def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterat
     for frame in frames:
         start, stop = int(frame["instance_id_start"]), int(frame["instance_id_end"])
         members = instances[start:stop]
-        own = members[members["instance_type"] != _PREDICTED]
-        for k, instance in enumerate(own if len(own) else members):
+        by_hand = members[members["instance_type"] != _PREDICTED]
+        for k, instance in enumerate(by_hand if len(by_hand) else members):
             predicted = instance["instance_type"] == _PREDICTED
             span = slice(int(instance["point_id_start"]), int(instance["point_id_end"]))
             rows = file["pred_points" if predicted else "points"][span]

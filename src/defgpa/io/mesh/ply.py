@@ -137,8 +137,8 @@ def _parse_header(cursor: Cursor) -> tuple[str, list[Element]]:
                 order = _ORDERS[encoding]
             case ["comment" | "obj_info", *_]:
                 pass
-            case ["element", name, stated]:
-                length = whole_number(cursor.path, cursor.line_number - 1, stated, "a count")
+            case ["element", name, count]:
+                length = whole_number(cursor.path, cursor.line_number - 1, count, "a count")
                 elements.append(Element(name, length, []))
             case ["property", *words] if elements:
                 elements[-1].properties.append(_parse_property(cursor, words))
@@ -239,11 +239,11 @@ def _read_binary_row(cursor: Cursor, element: Element, order: str) -> Iterator[R
         yield cursor.read_records(length, np.dtype(order + p.kind), f"numbers in {p.name!r}")
 
 
-def _parse_length(path: Path, stated: Sequence[float] | RawArray, line: int | None = None) -> int:
-    if len(stated) == 0 or not 0 <= stated[0] < 2**31 or stated[0] != int(stated[0]):
-        description = f"{stated[0]}" if len(stated) else "the end of the line"
+def _parse_length(path: Path, numbers: Sequence[float] | RawArray, line: int | None = None) -> int:
+    if len(numbers) == 0 or not 0 <= numbers[0] < 2**31 or numbers[0] != int(numbers[0]):
+        description = f"{numbers[0]}" if len(numbers) else "the end of the line"
         raise make_format_error(path, "the length of a list", description, line)
-    return int(stated[0])
+    return int(numbers[0])
 
 
 def _build_column(

@@ -158,10 +158,10 @@ def _build_shapes(
     names: Sequence[str],
     points: Array,
     labels: tuple[str, ...] | None,
-    said: Sequence[Mapping[str, str]] = (),
+    rows: Sequence[Mapping[str, str]] = (),
 ) -> Document:
     clean_names, metadata = (
         [name.strip() for name in names],
-        [build_metadata(words) for words in said],
+        [build_metadata(row) for row in rows],
     )
     return make_document(table.path, points, clean_names, labels, metadata)

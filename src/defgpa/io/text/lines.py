@@ -289,16 +289,16 @@ class Disagreements:
     path: Path
     strict: bool  # whether they are errors
     remedy: str = ""
-    found: list[tuple[int, FormatError]] = field(default_factory=list)  # with their lines
+    errors: list[tuple[int, FormatError]] = field(default_factory=list)  # with their lines
 
     def __call__(self, line: int, expected: str, actual: str) -> None:
         """Report a count: the line that states it, what it promises, what there is."""
-        self.found.append((line, make_format_error(self.path, expected, actual, line)))
+        self.errors.append((line, make_format_error(self.path, expected, actual, line)))
 
     @property
     def sentence(self) -> str:
         """The first of them, and the lines of the others."""
-        (_, first), *others = self.found
+        (_, first), *others = self.errors
         lines = format_some([line for line, _ in others], 20)
         plural = "s" * (len(others) > 1)
         return f"{first} Likewise line{plural} {lines}." if others else f"{first}"
@@ -315,13 +315,13 @@ def collect_disagreements(path: Path, options: ReadOptions) -> Iterator[Disagree
     try:
         yield reports
     except FormatError:
-        if reports.strict and reports.found:  # whatever went wrong afterwards follows from it
+        if reports.strict and reports.errors:  # whatever went wrong afterwards follows from it
             raise FormatError(reports.sentence) from None
         raise
-    if reports.found and reports.strict:
+    if reports.errors and reports.strict:
         remedy = reports.remedy or f"{name_option('on_mismatch', 'warn')} takes what there is."
         raise FormatError(f"{reports.sentence} ({remedy})")
-    if reports.found:
+    if reports.errors:
         warn(f"A count disagrees with what follows it: {reports.sentence}")
 
 

@@ -109,10 +109,10 @@ def _has_identifiers(table: Table, stop: int, dimension: int | None) -> bool:
         "an identifier",
         False: f"{stop // without_identifier[0]} landmarks in {without_identifier[0]}-D",
     }
-    other = (without_identifier if is_identifier else after_identifier)[0]
+    dimension = (without_identifier if is_identifier else after_identifier)[0]
     warn(
         f"{table.path}: a row of {stop} whole numbers is taken as {readings[is_identifier]}. "
-        f"If it is {readings[not is_identifier]}, give {name_option('dimension', other)}."
+        f"If it is {readings[not is_identifier]}, give {name_option('dimension', dimension)}."
     )
     return is_identifier
 
@@ -191,7 +191,9 @@ def _apply_quality(
     """Return the weights (n, m) that columns state, and the points without what is not visible."""
     weights = None
     for kind in dict.fromkeys(kind for kind, _ in quality.values()):
-        columns = {j: column for column, (own, j) in quality.items() if own == kind}
+        columns = {
+            j: column for column, (quality_kind, j) in quality.items() if quality_kind == kind
+        }
         if len(columns) < points.shape[1]:
             continue
         values = table.numbers([columns[j] for j in range(points.shape[1])])

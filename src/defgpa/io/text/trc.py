@@ -44,8 +44,8 @@ def read_trc(path: Path, options: ReadOptions) -> Document:
         raise make_format_error(path, "frames with a visible marker", "none")
     if not visible.all():
         warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
-    kept = np.flatnonzero(visible).tolist()
-    return make_document(path, stack[visible], [frames[k] for k in kept], labels)
+    numbers = np.flatnonzero(visible).tolist()
+    return make_document(path, stack[visible], [frames[k] for k in numbers], labels)
 
 
 FORMATS = (

@@ -92,13 +92,13 @@ def format_variables(shapes: Shapes) -> dict[str, list[str]]:
     return {head: [" ".join(text.split()) for text in texts] for head, texts in columns.items()}
 
 
-def build_metadata(said: Mapping[str, str]) -> dict[str, object]:
-    """Metadata of a specimen from what its columns say."""
-    heads = {k: simplify_head(head) for k, head in enumerate(said)}
-    texts = list(said.values())
+def build_metadata(row: Mapping[str, str]) -> dict[str, object]:
+    """Build the metadata of a specimen from the cells of its row, by column."""
+    heads = {k: simplify_head(head) for k, head in enumerate(row)}
+    texts = list(row.values())
     columns = {key: find_column(heads, words) for key, words in _METADATA_WORDS.items()}
     metadata: dict[str, object] = {key: texts[k] for key, k in columns.items() if k is not None}
     others = {
-        head: text for head, text in said.items() if simplify_head(head) not in ("image", "comment")
+        head: text for head, text in row.items() if simplify_head(head) not in ("image", "comment")
     }
     return {**metadata, "variables": others} if others else metadata
