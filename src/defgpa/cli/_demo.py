@@ -93,5 +93,5 @@ def command(output: str, console: Console) -> None:
 
 
 def quote(path: Path) -> str:
-    """Return a path as a shell takes it."""
+    """Quote a path for the shell."""
     return shlex.quote(str(path))

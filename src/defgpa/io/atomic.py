@@ -144,7 +144,7 @@ def _swap_folders(partial: Path, target: Path, manifest: str) -> None:
 
 
 def _move_files(partial: Path, target: Path, manifest: str) -> None:
-    """File by file; a folder without a summary is visibly unfinished."""
+    """Move the files one by one; a folder without a summary is visibly unfinished."""
     written, owned = set(list_folder(partial)), find_files_of_last_run(target, manifest)
     _copy_file_modes(partial, target, written)
     for name in sorted(owned - written | owned & {manifest}, key=lambda name: name != manifest):

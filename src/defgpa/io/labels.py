@@ -273,7 +273,7 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
 
 
 def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
-    """Drop numbers that label as many landmarks everywhere and are others in every specimen.
+    """Drop numeric labels that differ in every specimen although all have as many landmarks.
 
     R keeps the numbers of the rows that a matrix was cut out of.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
-ORANGE, PURPLE, BLACK, GREY = "#E69F00", "#CC79A7", "#000000", "#8c8c8c"
+BLACK, GREY = "#000000", "#8c8c8c"
 OBSERVED, REFERENCE, MISSING = BLUE, VERMILLION, "#d9d9d9"
 SURFACE = "#c9ced4"
 

@@ -238,7 +238,7 @@ def _collect_values(
 
 
 def _list_path(path: SmoothingPath) -> dict[str, object]:
-    """List the path where its logarithm can be drawn."""
+    """List the values of the path that a logarithmic axis can show."""
     shown = path.values > 0
     names = ("values", "cve", "rmse_reference", "rmse_datum", "standard_error")
     curves = {

@@ -475,7 +475,7 @@ def _draw(
 
 
 def _encode(figure: Figure, kind: str, media_type: str, **options: Any) -> str:
-    """Return a figure as an address that holds it."""
+    """Encode a figure as a data URL."""
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, **options)
     return f"data:{media_type};base64," + base64.b64encode(stream.getvalue()).decode("ascii")

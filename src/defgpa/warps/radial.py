@@ -55,7 +55,7 @@ _MANY_CENTRES = 150  # beyond, far fewer functions than centres make up a smooth
 
 
 class KernelPenalty(Protocol):
-    """How the weights of the kernels are charged."""
+    """The penalty of the weights of the kernels."""
 
     def matrix(self, kernel: Array) -> Array:
         """Return the matrix M (…, k, k) of the penalty tr wᵀMw of the weights; ``kernel`` is K."""

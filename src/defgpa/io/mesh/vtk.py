@@ -65,7 +65,7 @@ def read_vtk(path: Path) -> Mesh:
 
 
 def write_vtk(path: Path, mesh: Mesh) -> None:
-    """Binary POLYDATA in double precision; scalar fields and colours are point data."""
+    """Write binary POLYDATA in double precision; scalar fields and colours are point data."""
     m, k = len(mesh.vertices), len(mesh.faces)
     parts = [
         b"# vtk DataFile Version 3.0\nwritten by defgpa\nBINARY\nDATASET POLYDATA\n",

@@ -159,7 +159,7 @@ def _find_repeated_axes(heads: Sequence[str]) -> Index | None:
 
 
 def _match_form(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
-    """Landmark to its columns, in one form of naming."""
+    """Map each landmark to its columns, in one form of naming."""
     claims: dict[str, Axes] = {}
     for column, head in enumerate(heads):
         match = form.fullmatch(head)
