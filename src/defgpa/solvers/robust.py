@@ -33,11 +33,11 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.rejection import Rejection
-from defgpa.procrustes import SIMILARITY, fit_motions, procrustes_distance
+from defgpa.procrustes import procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum_space import DatumSpaceFit
+from defgpa.solvers.l1_superimposition import superimpose_in_l1
 from defgpa.solvers.leverage import find_expected_places
-from defgpa.solvers.rigid import fit_rigid
 
 _EARLY_STIFFNESS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
@@ -141,7 +141,8 @@ def estimate_weights(
     RobustWeights
     """
     n_dims = points.shape[-1]
-    scores, levels, _ = score_residuals(measure_robust_distances(points, given_weights), n_dims)
+    start = superimpose_in_l1(points, given_weights)
+    scores, levels, _ = score_residuals(start.measure_distances(), n_dims)
     weights = cut_weights(given_weights * weigh_gradually(scores), given_weights, scores, n_dims)
     is_rejected = levels > _MAX_LEVEL
 
@@ -181,99 +182,6 @@ def estimate_weights(
         n_rounds=n_rounds + 1,
         converged=converged,
     )
-
-
-def measure_robust_distances(points: Array, weights: Array, max_rounds: int = 10) -> Array:
-    """Measure how far each landmark lies from a superimposition that outliers cannot bend.
-
-    Similarities of the reference onto each shape in the L1 norm (iteratively reweighted), in turn
-    with a reference of spatial medians.
-
-    Parameters
-    ----------
-    points : array (n, m, d)
-        The shapes; NaN where a landmark is missing.
-    weights : array (n, m)
-
-    Returns
-    -------
-    array (n, m)
-        Distances relative to the size of the reference; NaN where missing.
-    """
-    visible = weights > 0
-    scaled = scale_by_medians(points, visible)
-    reference = fit_rigid(scaled, SIMILARITY).reference
-    for _ in range(max_rounds):
-        superimposed = superimpose_in_l1(reference, scaled, np.where(visible, weights, 0.0))
-        previous, reference = reference, compute_spatial_medians(superimposed, weights, reference)
-        reference = reference - np.median(reference, axis=0)
-        reference = reference / np.median(np.linalg.norm(reference, axis=1))
-        if procrustes_distance(reference, previous) < 1e-4:
-            break
-    superimposed = superimpose_in_l1(reference, scaled, np.where(visible, weights, 0.0))
-    size = np.sqrt(((reference - reference.mean(axis=0)) ** 2).sum(axis=1).mean())
-    return np.where(visible, np.linalg.norm(superimposed - reference, axis=-1) / size, np.nan)
-
-
-def scale_by_medians(points: Array, visible: Mask) -> Array:
-    """Centre each shape on the median of its landmarks and bring its median radius to one."""
-    shown = np.where(visible[..., np.newaxis], points, np.nan)
-    centred = shown - np.nanmedian(shown, axis=1, keepdims=True)
-    radii = np.nanmedian(np.linalg.norm(centred, axis=-1), axis=1)
-    return centred / np.where(radii > 0, radii, 1.0)[:, np.newaxis, np.newaxis]
-
-
-def superimpose_in_l1(reference: Array, points: Array, weights: Array, n_rounds: int = 8) -> Array:
-    """Superimpose shapes on a reference by the similarities with the least sum of distances.
-
-    The similarities run from the reference to each shape: a landmark far from its shape is a large
-    residual then, not a lever.
-
-    Parameters
-    ----------
-    reference : array (m, d)
-    points : array (n, m, d)
-        NaN where missing.
-    weights : array (n, m)
-
-    Returns
-    -------
-    array (n, m, d)
-        The shapes in the pose of the reference.
-    """
-    reweighted = weights
-    for _ in range(n_rounds):
-        motion = fit_motions(reference, points, reweighted, SIMILARITY)
-        residuals = np.linalg.norm(points - motion(reference), axis=-1)
-        floors = 0.1 * np.nanmedian(residuals, axis=1, keepdims=True) + 1e-12
-        reweighted = np.nan_to_num(weights / np.maximum(residuals, floors))
-    return motion.inverse()(points)
-
-
-def compute_spatial_medians(
-    superimposed: Array, weights: Array, start: Array, n_rounds: int = 15
-) -> Array:
-    """Compute the point of each landmark with the least sum of distances (Weiszfeld).
-
-    Parameters
-    ----------
-    superimposed : array (n, m, d)
-        NaN where missing.
-    weights : array (n, m)
-    start : array (m, d)
-
-    Returns
-    -------
-    array (m, d)
-    """
-    medians, points = start, np.nan_to_num(superimposed)
-    for _ in range(n_rounds):
-        residuals = np.linalg.norm(superimposed - medians, axis=-1)
-        floors = 0.05 * np.nanmedian(residuals, axis=0) + 1e-12
-        pulls = np.nan_to_num(weights / np.maximum(residuals, floors))
-        totals = np.maximum(pulls.sum(axis=0), _TINY)[:, np.newaxis]
-        medians = np.einsum("nm,nmd->md", pulls, points) / totals
-    return medians
 
 
 def studentize(fitted: WeightedFit, weights: Array, is_rejected: Mask, points: Array) -> Array:
