@@ -9,7 +9,14 @@ from defgpa.geometry import measure_geometry
 from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.eigen import Iterative
-from defgpa.solvers.leave_out import LeftOutCost, leave_out
+from defgpa.solvers.eigenproblem import ExactCentering, LandmarkMetric
+from defgpa.solvers.feature_space import FeatureSpace
+from defgpa.solvers.leave_out import (
+    LeftOutCost,
+    LeftOutProducts,
+    leave_out,
+    leave_out_features,
+)
 from support import EXACT, smooth_family
 
 LEFT_OUT = np.array([2, 7, 11])
@@ -63,9 +70,34 @@ def test_the_reduced_form_and_the_prediction_are_those_of_a_new_fit(case):
         np.testing.assert_allclose(
             predicted[visible], (features[LEFT_OUT] @ fitted)[visible], **EXACT
         )
-    reduced = LeftOutCost(cost, remaining, forms)
+    reduced = LeftOutCost(cost, remaining, forms, cost.dense())
     np.testing.assert_allclose(reduced.dense(), expected, **EXACT)
     np.testing.assert_allclose(reduced.multiply(reference), expected @ reference, **EXACT)
+    features = leave_out_features(cost, geometry.weights, LEFT_OUT[None], remaining[None])
+    assert not features.singular.any()
+    np.testing.assert_allclose(
+        np.where(geometry.visible[:, LEFT_OUT, None], features.predict(reference[None])[0], 0.0),
+        np.where(geometry.visible[:, LEFT_OUT, None], forms.predict(reference), 0.0),
+        **EXACT,
+    )
+    products = LeftOutProducts.of(features, 0, cost.preconditioner())
+    np.testing.assert_allclose(products.dense(), expected, **EXACT)
+
+
+def test_axes_of_folds_in_the_space_of_features_are_those_of_the_reduced_cost(case):
+    geometry, cost, _ = case
+    folds = np.array([[3, 4, 5], [20, 21, 22]])
+    remaining = np.stack([np.setdiff1d(np.arange(30), fold) for fold in folds])
+    features = leave_out_features(cost, geometry.weights, folds, remaining)
+    spectra = FeatureSpace(cost, geometry.weights).find_axes(features, 2, Iterative())
+    for number, spectrum in enumerate(spectra):
+        reduced = LeftOutProducts.of(features, number, cost.preconditioner())
+        metric = LandmarkMetric.of(reduced)
+        expected = ExactCentering().apply(metric.scale(reduced), metric.roots).dense()
+        values, vectors = np.linalg.eigh(expected)
+        np.testing.assert_allclose(spectrum.values[:3], values[:3], rtol=1e-6, atol=1e-12)
+        overlaps = np.abs(np.einsum("mk,mk->k", spectrum.axes, vectors[:, :2]))
+        np.testing.assert_allclose(overlaps, 1.0, **EXACT)
 
 
 def test_leverage_lies_between_zero_and_one(case):

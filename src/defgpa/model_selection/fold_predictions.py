@@ -39,16 +39,25 @@ from defgpa.solvers.deformable import (
     find_reference_directions,
     pair_with_axes,
 )
-from defgpa.solvers.eigen import Dense, Preconditioner, Spectrum, find_lowest_axes
+from defgpa.solvers.eigen import Dense, Iterative, Preconditioner, Spectrum, find_lowest_axes
 from defgpa.solvers.eigenproblem import (
     ExactCentering,
+    LandmarkMetric,
     SoftCentering,
     add_free_axes,
     centre_cost,
     find_reference_axes,
 )
 from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
-from defgpa.solvers.leave_out import LeftOutCost, LeftOutForms, leave_out
+from defgpa.solvers.feature_space import FeatureSpace
+from defgpa.solvers.leave_out import (
+    LeftOutCost,
+    LeftOutFeatures,
+    LeftOutForms,
+    LeftOutProducts,
+    leave_out,
+    leave_out_features,
+)
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
@@ -58,10 +67,13 @@ from defgpa.solvers.proportions import (
     judge_proportions,
 )
 from defgpa.threads import one_blas_thread
+from defgpa.tuning import DEFAULT
 
 BLOCK_BYTES = (
     6 << 20
 )  # of the arrays of a block of folds: more leave the cache, fewer are many calls
+MAX_LARGE_FOLDS = 16  # of large shapes in a block
+FREE = 1e-9  # ‖P1‖ over ‖P‖: below, translations are free
 MAX_CACHED_BYTES = 64 << 20  # of arrays that all amounts of smoothing share
 
 # a fold is fitted at a position of the dial (None: by the deformable method), and its reference is
@@ -129,6 +141,10 @@ class FoldPlan:
         for size, pairs in by_size.items():
             n_bytes = 8 * m * (2 * n * size + min(m, n * d))
             step = max(1, BLOCK_BYTES // n_bytes)
+            if (
+                m > DEFAULT.dense_landmarks
+            ):  # P is not formed: what is large is U, read once a block
+                step = max(1, min(MAX_LARGE_FOLDS, MAX_CACHED_BYTES // (8 * n * size * m)))
             for first in range(0, len(pairs), step):
                 block = pairs[first : first + step]
                 landmarks = np.stack([landmarks for _, landmarks in block])
@@ -147,7 +163,7 @@ class ReducedFolds:
     """A block of folds, and the residual forms of the shapes without their landmarks."""
 
     block: FoldBlock
-    forms: LeftOutForms  # (g, …)
+    forms: LeftOutForms | LeftOutFeatures  # (g, …)
 
     @property
     def sums(self) -> FoldSums:
@@ -269,9 +285,33 @@ class _Reduction:
         return self.matrix is not None and by_lapack and is_stackable
 
     @cached_property
-    def inverse(self) -> Preconditioner | None:
-        """An approximation of P⁻¹, where P is not formed."""
-        return None if self.matrix is not None else self.problem.cost.preconditioner()
+    def inverse(self) -> Preconditioner:
+        """An approximation of P⁻¹."""
+        return self.problem.cost.preconditioner()
+
+    @property
+    def weights(self) -> Array:
+        """(n, m): Γ."""
+        geometry = self.problem.local.geometry
+        return np.asarray(
+            geometry.visible if geometry.weights is None else geometry.weights, dtype=np.float64
+        )
+
+    @cached_property
+    def features(self) -> FeatureSpace | None:
+        """The coordinates of the features, where they are fewer than the landmarks.
+
+        Only where they can say the same as the iterations: in the metric of the total weights, and
+        with free translations.
+        """
+        cost, method = self.problem.cost, self.problem.method
+        if self.matrix is not None or type(method.solver) not in (type(None), Iterative):
+            return None
+        has_metric = method.by_rigidity or (cost.totals == cost.totals[0]).all()
+        lifts = method.centering in (SoftCentering(), ExactCentering())
+        is_free = np.abs(self.problem.fit.translation).max() < FREE * cost.norm
+        can_hold = has_metric and lifts and is_free and FeatureSpace.can_hold(cost)
+        return FeatureSpace(cost, self.weights) if can_hold else None
 
     @cached_property
     def start(self) -> Array:
@@ -297,12 +337,16 @@ class _Reduction:
         """
         landmarks, remaining = block.sums.landmarks, block.sums.remaining
         visible, cost = self.problem.local.visible, self.problem.cost
-        g, size = landmarks.shape
-        rows = cost.residual_rows(landmarks.ravel())
-        rows = np.moveaxis(rows.reshape(len(visible), g, size, -1), 1, 0)
-        forms = leave_out(rows, np.moveaxis(visible[:, landmarks], 1, 0), landmarks, remaining)
+        size = landmarks.shape[1]
+        forms: LeftOutForms | LeftOutFeatures
+        if self.matrix is None:
+            forms = leave_out_features(cost, self.weights, landmarks, remaining)
+        else:
+            rows = cost.residual_rows(landmarks.ravel()).reshape(len(visible), *landmarks.shape, -1)
+            is_visible = np.moveaxis(visible[:, landmarks], 1, 0)
+            forms = leave_out(np.moveaxis(rows, 1, 0), is_visible, landmarks, remaining)
         errors: dict[int, LeftOut] = {}
-        is_possible = np.ones(g, dtype=bool)
+        is_possible = np.ones(len(landmarks), dtype=bool)
         for i in np.flatnonzero(forms.singular.any(axis=1) | (size > self.max_spare)):
             try:
                 self._check(remaining[i], forms.singular[i])
@@ -329,10 +373,13 @@ class _Reduction:
             "shape has landmarks. Use more smoothing, or fewer functions"
         )
 
-    def make_cost(self, folds: ReducedFolds, number: int) -> LeftOutCost:
+    def make_cost(self, folds: ReducedFolds, number: int) -> LeftOutCost | LeftOutProducts:
         """Make the cost of one fold."""
+        if isinstance(folds.forms, LeftOutFeatures):
+            return LeftOutProducts.of(folds.forms, number, self.inverse)
+        assert self.matrix is not None
         remaining, forms = folds.remaining[number], folds.forms.select(number)
-        return LeftOutCost(self.problem.cost, remaining, forms, self.matrix, self.inverse)
+        return LeftOutCost(self.problem.cost, remaining, forms, self.matrix)
 
     def restrict(self, remaining: Index) -> LocalShapes:
         """Return the shapes on the landmarks that remain."""
@@ -398,7 +445,20 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     """Find the axes of the reference of every fold; the small matrices of all in one call."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-    if not reduction.is_dense:
+    metric: LandmarkMetric | None
+    if reduction.is_dense:
+        assert isinstance(folds.forms, LeftOutForms)
+        assert reduction.matrix is not None
+        together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
+        centred, metric = centre_cost(together, method)
+        spectra = find_lowest_axes(centred.dense(), min(rank, together.n_landmarks - 1))
+    elif reduction.features is not None:
+        assert isinstance(folds.forms, LeftOutFeatures)
+        solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
+        spectra = reduction.features.find_axes(folds.forms, rank, solver)
+        metric = LandmarkMetric.of(problem.cost)
+        metric = None if metric is None else LandmarkMetric(metric.roots[folds.remaining])
+    else:
         costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
         return [
             find_reference_axes(
@@ -406,9 +466,6 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
             )
             for cost in costs
         ]
-    together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
-    centred, metric = centre_cost(together, method)
-    spectra = find_lowest_axes(centred.dense(), min(rank, together.n_landmarks - 1))
     if metric is not None:
         spectra = metric.restore(spectra)
     if visible.all():
@@ -442,7 +499,7 @@ def _predict_with_equal_axes(
     if at_mean_size:
         references = scale_to_mean_size(Anchors(folds.sums, votes), references)
     return FoldPredictions(
-        folds.pose(reference, references, folds.forms.predictors @ references[:, None]),
+        folds.pose(reference, references, folds.forms.predict(references)),
         folds.pose(reference, references, references[:, None])[:, 0],
         _check_folds(reduction, folds, spectra, n_agreed or 0, proportions, references, votes),
     )
@@ -544,14 +601,15 @@ def _check_folds(
         spectrum, remaining = spectra[i], folds.remaining[i]
         visible = problem.local.visible[:, remaining]
         count = problem.local.n_dims * visible.sum()
-        cost = _charge_translation(problem, folds, i) if is_off_centre[i] else 0.0
+        ones = np.ones((len(remaining), 1))
+        charge = reduction.make_cost(folds, i).multiply(ones) if is_off_centre[i] else 0.0
         facts = SpectralDiagnostics(
             spectrum=spectrum.values,
             gap=spectrum.gap,
             cohesion=compute_cohesion(
                 spectrum.axes, spectrum.next_vector, visible, problem.local.rank
             ),
-            translation_cost=cost,
+            translation_cost=float(np.linalg.norm(charge)),
             offset=float(offsets[i]),
             extent=float(extents[i]),
             votes=votes[i],
@@ -617,15 +675,6 @@ def _find_doubtful_folds(
     return ~sound
 
 
-def _charge_translation(problem: DeformableProblem, folds: ReducedFolds, number: int) -> float:
-    """Compute ‖P'1‖ of a fold from P1."""
-    cross, predictors = folds.forms.cross[number], folds.forms.predictors[number]
-    translation = problem.fit.translation[folds.remaining[number]]
-    translation = translation - cross.sum(axis=(0, 1))
-    translation = translation + np.einsum("njk,nj->k", cross, predictors.sum(axis=2))
-    return float(np.linalg.norm(translation))
-
-
 def predict_elastic(
     problem: ElasticProblem,
     reduction: _Reduction,
@@ -642,6 +691,8 @@ def predict_elastic(
     is on the side on which it is as a whole.
     """
     votes = np.broadcast_to(problem.anchors.votes, folds.sums.squares.shape)
+    assert isinstance(folds.forms, LeftOutForms)
+    assert reduction.matrix is not None
     costs = LeftOutCost(
         problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
     ).dense()
@@ -653,7 +704,7 @@ def predict_elastic(
         dial,
         problem.deformable.method.tuning,
     )
-    free = folds.forms.predictors @ fit.reference[:, None]
+    free = folds.forms.predict(fit.reference)
     predicted = free - dial.firmness * folds.sums.left_out @ fit.departures
     names = problem.deformable.local.names
     return FoldPredictions(

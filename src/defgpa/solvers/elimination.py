@@ -399,13 +399,17 @@ class Factor(ABC):
         rows = self.stack_rows()
         return rows.T @ rows
 
-    def residual_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
+    def feature_rows(self, landmarks: Index) -> Array:
+        """Compute the rows of U of these landmarks, transposed (b, l, p)."""
         indicator = np.zeros((self.batch.n_landmarks, len(landmarks)))
         indicator[landmarks, np.arange(len(landmarks))] = 1.0
+        return self.project(indicator)
+
+    def residual_rows(self, landmarks: Index) -> Array:
+        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
         rows = np.empty((len(self.batch.shapes), len(landmarks), self.batch.n_landmarks))
-        for shape, projection in enumerate(self.project(indicator)):
-            image = np.zeros(indicator.shape)
+        for shape, projection in enumerate(self.feature_rows(landmarks)):
+            image = np.zeros((self.batch.n_landmarks, len(landmarks)))
             self.restrict_to_shape(shape).expand(projection[None], image)
             rows[shape] = -image.T
         return self._add_weights(rows, landmarks)
@@ -442,6 +446,10 @@ class StoredFactor(Factor):
             chunk = rows[block_rows]
             image += np.matmul(multiply_thin(points, chunk.T), chunk, out=more)
         return image.T
+
+    def feature_rows(self, landmarks: Index) -> Array:
+        """Return the rows of U of these landmarks, transposed (b, l, p)."""
+        return self.rows[:, :, landmarks]
 
     def residual_rows(self, landmarks: Index) -> Array:
         """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""

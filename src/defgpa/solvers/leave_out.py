@@ -12,7 +12,8 @@ penalty. A landmark that is missing in a shape anyway has zero rows in P, and ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -41,6 +42,13 @@ class LeftOutForms:
         *lead, n, size, n_remaining = self.cross.shape
         flat = (*lead, n * size, n_remaining)
         return self.cross.reshape(flat).mT @ self.predictors.reshape(flat)
+
+    def predict(self, references: Array) -> Array:
+        """Predict the landmarks left out (…, n, n_left_out, d) from references (…, n_remaining, d).
+
+        By −P_JJ⁻¹ P_JK S_K.
+        """
+        return np.asarray(self.predictors @ references[..., None, :, :])
 
     def select(self, folds: Index | int) -> LeftOutForms:
         """Return the forms of one fold, or of some."""
@@ -79,17 +87,71 @@ def leave_out(rows: Array, visible: Mask, landmarks: Index, remaining: Index) ->
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutCost:
-    """P' = Σ P_i' of a fold, by products with the P of all landmarks.
+class LeftOutFeatures:
+    """Shapes without some of their landmarks, where P_i is too large to form: by its factor U_i.
 
-    Of several folds of one size (a leading axis …) only the matrices can be asked for.
+    P_i' = Γ_K − U_iK M_i U_iKᵀ with M_i = I + U_iJᵀ P_JJ⁻¹ U_iJ, and Ŝ_J = P_JJ⁻¹ U_iJ U_iKᵀ S_K,
+    for g folds of one size.
     """
+
+    cost: ResidualCost
+    landmarks: Index  # (g, n_left_out): J
+    remaining: Index  # (g, n_remaining): K
+    rows: Sequence[Array]  # of every batch (b, g, l, n_left_out): U_iJᵀ
+    inverses: Array  # (n, g, n_left_out, n_left_out): P_JJ⁻¹
+    singular: Mask  # (g, n): whether what remains of a shape leaves its warp open
+
+    def predict(self, references: Array) -> Array:
+        """Predict the landmarks left out (g, n, n_left_out, d) from references (g, n_remaining, d).
+
+        The features of all folds are one product.
+        """
+        g, _, d = references.shape
+        padded = np.zeros((self.cost.n_landmarks, g, d))
+        padded[self.remaining, np.arange(g)[:, None]] = references
+        projections = self.cost.project(padded.reshape(-1, g * d))
+        images = [
+            rows.mT @ np.moveaxis(projection.reshape(*projection.shape[:2], g, d), 2, 1)
+            for rows, projection in zip(self.rows, projections, strict=True)
+        ]
+        return np.asarray(np.moveaxis(self.inverses @ np.concatenate(images), 0, 1))
+
+    def select(self, folds: Index) -> LeftOutFeatures:
+        """Return some of the folds."""
+        return replace(
+            self,
+            landmarks=self.landmarks[folds],
+            remaining=self.remaining[folds],
+            rows=[rows[:, folds] for rows in self.rows],
+            inverses=self.inverses[:, folds],
+            singular=self.singular[folds],
+        )
+
+
+def leave_out_features(
+    cost: ResidualCost, weights: Array, landmarks: Index, remaining: Index
+) -> LeftOutFeatures:
+    """Leave g folds of landmarks (g, n_left_out) out of n shapes with weights (n, n_landmarks)."""
+    g, size = landmarks.shape
+    stacked = [factor.feature_rows(landmarks.ravel()) for factor in cost.factors]
+    rows = [np.moveaxis(r.reshape(*r.shape[:2], g, size), 2, 1) for r in stacked]
+    identity = np.eye(size)
+    masses = weights[:, landmarks]
+    inner = -np.concatenate([r.mT @ r for r in rows])
+    inner += np.where(masses > 0.0, masses, 1.0)[..., None] * identity
+    singular = ~(np.linalg.eigvalsh(inner)[..., 0] > SINGULAR)
+    inner[singular] = identity
+    return LeftOutFeatures(cost, landmarks, remaining, rows, np.linalg.inv(inner), singular.T)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutCost:
+    """P' = Σ P_i' of folds of one size (a leading axis …), where P is formed."""
 
     cost: ResidualCost
     remaining: Index  # (…, n_remaining)
     forms: LeftOutForms
-    matrix: Array | None = None  # (n_landmarks, n_landmarks): P, where it is formed
-    inverse: Preconditioner | None = None  # of P
+    matrix: Array  # (n_landmarks, n_landmarks): P
 
     @property
     def n_landmarks(self) -> int:
@@ -112,42 +174,95 @@ class LeftOutCost:
         return self.cost.norm
 
     def multiply(self, block: Array) -> Array:
-        """Compute P' X for X (n_remaining, k)."""
-        image = self.cost.multiply(self._extend(block))[self.remaining]
-        n_remaining, forms = len(self.remaining), self.forms
-        image += forms.cross.reshape(-1, n_remaining).T @ (
-            forms.predictors.reshape(-1, n_remaining) @ block
-        )
-        return image
+        """Compute P' X for X (n_remaining, k) of one fold."""
+        return np.asarray(self.dense() @ block)
 
     def dense(self) -> Array:
         """Return P' itself, (…, n_remaining, n_remaining)."""
-        matrix = self.cost.dense() if self.matrix is None else self.matrix
         inner = np.take(
-            matrix, self.remaining[..., :, None] * len(matrix) + self.remaining[..., None, :]
+            self.matrix,
+            self.remaining[..., :, None] * len(self.matrix) + self.remaining[..., None, :],
         )
         inner += self.forms.change
         return inner
 
     def preconditioner(self) -> Preconditioner:
         """Return the approximate inverse of P, on the landmarks that remain."""
-        inverse = self.cost.preconditioner() if self.inverse is None else self.inverse
-        return _RestrictedInverse(inverse, self)
+        return _RestrictedInverse(self.cost.preconditioner(), self.remaining, len(self.matrix))
 
-    def _extend(self, block: Array) -> Array:
-        """Return columns (m, k) that are zero at the landmarks left out."""
-        extended = np.zeros((self.cost.n_landmarks, block.shape[1]))
-        extended[self.remaining] = block
-        return extended
+
+@dataclass(frozen=True, eq=False)
+class LeftOutProducts:
+    """P' = Σ P_i' of one fold by products with U, where P is not formed."""
+
+    cost: ResidualCost
+    remaining: Index  # (n_remaining,)
+    rows: Sequence[Array]  # of every batch (b, l, n_left_out): U_iJᵀ
+    inverses: Array  # (n, n_left_out, n_left_out): P_JJ⁻¹
+    inverse: Preconditioner  # of P
+
+    @classmethod
+    def of(cls, fold: LeftOutFeatures, number: int, inverse: Preconditioner) -> LeftOutProducts:
+        """Make the cost of one of several folds."""
+        rows = [rows[:, number] for rows in fold.rows]
+        return cls(fold.cost, fold.remaining[number], rows, fold.inverses[:, number], inverse)
+
+    @property
+    def n_landmarks(self) -> int:
+        """The number of landmarks that remain."""
+        return len(self.remaining)
+
+    @property
+    def n_shapes(self) -> int:
+        """The number of shapes, n."""
+        return self.cost.n_shapes
+
+    @property
+    def totals(self) -> Array:
+        """(n_remaining,): the total weight of each landmark that remains."""
+        return np.asarray(self.cost.totals[self.remaining])
+
+    @property
+    def norm(self) -> float:
+        """A bound of the spectrum."""
+        return self.cost.norm
+
+    def multiply(self, block: Array) -> Array:
+        """Compute P' X = C_K X − Σ U_iK M_i U_iKᵀ X for X (n_remaining, k)."""
+        projections = self.cost.project(extend(block, self.remaining, self.cost.n_landmarks))
+        coefficients, first = [], 0
+        for rows, projection in zip(self.rows, projections, strict=True):
+            inverses = self.inverses[first : first + len(rows)]
+            coefficients.append(projection + rows @ (inverses @ (rows.mT @ projection)))
+            first += len(rows)
+        image = self.cost.expand(coefficients)[self.remaining]
+        return np.asarray(self.totals[:, None] * block - image)
+
+    def dense(self) -> Array:
+        """Return P' itself, (n_remaining, n_remaining)."""
+        return self.multiply(np.eye(self.n_landmarks))
+
+    def preconditioner(self) -> Preconditioner:
+        """Return the approximate inverse of P, on the landmarks that remain."""
+        return _RestrictedInverse(self.inverse, self.remaining, self.cost.n_landmarks)
+
+
+def extend(block: Array, remaining: Index, n_landmarks: int) -> Array:
+    """Return columns (n_landmarks, k) that are zero at the landmarks left out."""
+    extended = np.zeros((n_landmarks, block.shape[1]))
+    extended[remaining] = block
+    return extended
 
 
 @dataclass(frozen=True, eq=False)
 class _RestrictedInverse:
     inverse: Preconditioner
-    fold: LeftOutCost
+    remaining: Index
+    n_landmarks: int
 
     def start(self, width: int) -> Array:
-        return self.inverse.start(width)[self.fold.remaining]
+        return self.inverse.start(width)[self.remaining]
 
     def correct(self, residuals: Array) -> Array:
-        return self.inverse.correct(self.fold._extend(residuals))[self.fold.remaining]
+        extended = extend(residuals, self.remaining, self.n_landmarks)
+        return self.inverse.correct(extended)[self.remaining]
