@@ -55,6 +55,52 @@ def test_whole_numbers_that_move_with_the_specimen_are_coordinates(read):
     assert "taken as 3 landmarks in 3-D" in notes[0]
 
 
+def test_two_hands_are_enough_to_tell_identifiers_from_three_points(read):
+    shapes, notes = read("3142,297,1913,324,1812,434,1902,450,1901\n" + HANDS.split("\n")[1])
+    assert shapes.points.shape == (2, 4, 2)
+    assert "behind an identifier" in notes[0]
+
+
+REPLICATES = "".join(
+    ",".join(map(str, [7 + k // 2, *row])) + "\n"
+    for k, row in enumerate(
+        np.random.default_rng(4).integers(0, 900, 14) + np.arange(8)[:, None] * ([5, 9] * 7)
+    )
+)
+
+
+def test_identifiers_that_repeat_are_noted_and_chosen_by_the_dimension(read):
+    shapes, notes = read(REPLICATES)
+    assert shapes.points.shape == (8, 7, 2)
+    assert "taken as 7 landmarks in 2-D behind an identifier" in notes[0]
+    assert read(REPLICATES, dimension=2)[0].points.shape == (8, 7, 2)
+    assert read(REPLICATES, dimension=3)[0].points.shape == (8, 5, 3)
+
+
+def test_a_negative_coordinate_or_a_gap_makes_no_identifier_of_the_first(read):
+    rng = np.random.default_rng(1)
+    points = rng.integers(-300, 700, (5, 3)) + rng.integers(-9, 9, (6, 5, 3))
+    points[..., 0] += 400
+    points += rng.integers(0, 200, (6, 1, 1))
+    rows = [list(map(str, row)) for row in points.reshape(6, 15)]
+    assert any(cell.startswith("-") for row in rows for cell in row)
+    shapes, notes = read("\n".join(map(",".join, rows)))
+    assert shapes.points.shape == (6, 5, 3)
+    assert "taken as 5 landmarks in 3-D" in notes[0]
+    rows[2][3:6] = "NA", "NA", "NA"
+    shapes, _ = read("\n".join(map(",".join, rows)))
+    assert np.argwhere(~shapes.visible).tolist() == [[2, 1]]
+
+
+@pytest.mark.parametrize("heads", ['"V1" "V2" "V3"', '"V1" "V2"'])
+def test_names_that_write_table_of_r_gives_to_rows_are_no_specimens(read, heads):
+    n_dims = heads.count("V")
+    points = np.random.default_rng(0).normal(size=(7, n_dims)).round(3)
+    rows = (f'"{41 * k % 97}" {" ".join(map(str, point))}' for k, point in enumerate(points))
+    shapes, _ = read("\n".join([heads, *rows]), "skull.txt")
+    np.testing.assert_array_equal(shapes.points, points[None])
+
+
 PARTS = "".join(
     f"{i} {j} {10.5 * j + i} {7.25 * j * j - i} 1\n" if (i, j) != (2, 3) else "2 3 0.0 0.0 0\n"
     for i in range(1, 4)

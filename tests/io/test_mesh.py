@@ -942,3 +942,13 @@ def test_whole_numbers_of_python_are_none_in_vtp(read, attribute):
 def test_whole_numbers_of_python_are_none_in_obj(read):
     with pytest.raises(FormatError, match="expected a vertex number; found '0_1'"):
         read("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0_1 2 3\n", "obj")
+
+
+def test_a_message_does_not_quote_a_long_name_of_an_element(tmp_path):
+    (tmp_path / "long.ply").write_bytes(
+        b"ply\nformat binary_little_endian 1.0\nelement " + b"v" * 900 + b" 5\n"
+        b"property double x\nend_header\n"
+    )
+    with pytest.raises(FormatError) as error:
+        read_mesh(tmp_path / "long.ply")
+    assert len(str(error.value).replace(str(tmp_path), "")) < 200

@@ -59,8 +59,12 @@ def decode_file_name(name: str) -> str:
 def make_format_error(
     path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
 ) -> FormatError:
-    """Make the error about a place in a file: where, what was expected, what is there."""
+    """Make the error about a place in a file: where, what was expected, what is there.
+
+    Names that ``expected`` quotes come from the file, so long ones are cut as well.
+    """
     where = f"{path}" if line is None else f"{path}, line {line}"
+    expected = re.sub(r"'[^']{80,}'", lambda name: f"{abbreviate(name[0])}'", expected)
     return FormatError(f"{where}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
 
 

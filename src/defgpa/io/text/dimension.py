@@ -45,7 +45,7 @@ def infer_dimension(rows: Array) -> int | None:
     >>> infer_dimension(shapes.reshape(5, 24))
     3
     """
-    possible = [d for d in (2, 3) if _has_whole_gaps(rows, d)]
+    possible = [d for d in (2, 3) if has_whole_gaps(rows, d)]
     if len(possible) == 1 and np.isnan(rows).any():
         return possible[0]
     filled = _normalise_rows(rows)
@@ -58,7 +58,7 @@ def infer_dimension(rows: Array) -> int | None:
     return None
 
 
-def _has_whole_gaps(rows: Array, dim: int) -> bool:
+def has_whole_gaps(rows: Array, dim: int) -> bool:
     """Return whether no landmark is half missing."""
     gaps = np.isnan(rows).reshape(len(rows), -1, dim)
     return bool((gaps.any(axis=2) == gaps.all(axis=2)).all())
@@ -113,6 +113,16 @@ def measure_misfit(points: Array) -> float:
         moved = points @ turns
         mean = moved.mean(axis=0)
     return float(((moved - mean) ** 2).sum())
+
+
+def measure_mean_misfit(points: Array) -> float:
+    """Measure the misfit of shapes (n, m, d) per degree of freedom that rigid motions leave.
+
+    A few landmarks fit onto each other whatever they are; counted this way, that is no merit.
+    """
+    n, m, dim = points.shape
+    free = (n - 1) * (m * dim - dim * (dim + 1) // 2)
+    return measure_misfit(points) / free if free > 0 else float("inf")
 
 
 def _measure_step(points: Array) -> float:

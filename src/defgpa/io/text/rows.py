@@ -22,7 +22,7 @@ from defgpa.io.text.columns import (
     find_quality_columns,
     find_serial_columns,
 )
-from defgpa.io.text.dimension import choose_dimension, measure_misfit
+from defgpa.io.text.dimension import choose_dimension, has_whole_gaps, measure_mean_misfit
 from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, is_enumeration, is_whole
 from defgpa.io.text.variables import (
@@ -46,6 +46,7 @@ from defgpa.io.weights import (
 _SAY_SHAPE = (*NAME_WORDS, *SHAPE_WORDS)
 
 _MAX_COMPARABLE = 1e100  # coordinates whose squares are still numbers
+_CLEARLY_BETTER = 0.5  # of two readings, the misfit of the better in terms of the other's
 
 Roles = tuple[tuple[int, ...], int | None, int | None]  # columns: axes, shape, landmark
 
@@ -86,23 +87,23 @@ def read_bare_rows(table: Table, options: ReadOptions) -> Document:
 def _has_identifiers(table: Table, stop: int, dimension: int | None) -> bool:
     """Return whether the first of the columns up to ``stop`` names the specimens.
 
-    Words do. Whole numbers that differ do, if the other columns can be coordinates and the first
-    cannot, or is of another kind than they are. Which reading was taken of several is noted; no
-    two of them have the same dimension, so that ``dimension`` chooses.
+    Words do. Whole numbers do, if the other columns can be coordinates and the first cannot, or
+    is of another kind than they are; where they repeat, they tell individuals or groups. Which
+    reading was taken of several is noted; no two of them have the same dimension, so that
+    ``dimension`` chooses.
     """
     first = table.column(0)
     if not all(map(is_number, first)):
         return True
-    if not all(map(is_whole, first)) or table.repeats(0):
+    if not all(map(is_whole, first)):
         return False
     after_identifier = _list_dimensions(stop - 1, dimension)
     without_identifier = _list_dimensions(stop, dimension)
     if not after_identifier or not without_identifier:
         return bool(after_identifier)
-    fractions = any(not all(map(is_whole, row[1:stop])) for row in table.rows)
-    if fractions or is_enumeration(first):
-        return True
     numbers = table.numbers(range(stop))
+    if is_enumeration(first) or _has_fractions(numbers[:, 1:]):
+        return True
     is_identifier = _is_of_another_kind(numbers, after_identifier[0], without_identifier[0])
     readings = {
         True: f"{(stop - 1) // after_identifier[0]} landmarks in {after_identifier[0]}-D behind "
@@ -117,6 +118,12 @@ def _has_identifiers(table: Table, stop: int, dimension: int | None) -> bool:
     return is_identifier
 
 
+def _has_fractions(numbers: Array) -> bool:
+    """Return whether most of the numbers that are not missing have decimals."""
+    visible = numbers[np.isfinite(numbers)]
+    return bool(2 * np.count_nonzero(visible != np.rint(visible)) > visible.size)
+
+
 def _list_dimensions(n_columns: int, wanted: int | None) -> list[int]:
     return [d for d in (2, 3) if n_columns and n_columns % d == 0 and wanted in (None, d)]
 
@@ -124,20 +131,30 @@ def _list_dimensions(n_columns: int, wanted: int | None) -> list[int]:
 def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> bool:
     """Return whether the first column of (rows, columns) is no coordinate.
 
-    Without it the rows make better shapes; or, where that does not tell, it lies outside the
+    Without it no landmark is half missing, or the rows make better shapes; or, where that does not tell, it lies outside the
     others or varies more. The last arguments are the dimensions of both readings.
     """
     first, others = numbers[:, 0], numbers[:, 1:]
-    if len(first) < 2 or not (np.abs(numbers) < _MAX_COMPARABLE).all():
+    is_comparable = (np.nan_to_num(np.abs(numbers)) < _MAX_COMPARABLE).all()
+    is_whole_behind = has_whole_gaps(others, after_identifier)
+    if is_whole_behind != has_whole_gaps(numbers, without):
+        return is_whole_behind
+    if len(first) < 2 or not is_comparable or not np.isfinite(numbers).any(axis=0).all():
         return False
-    misfit = measure_misfit(others.reshape(len(first), -1, after_identifier)) / others.size
-    other_misfit = measure_misfit(numbers.reshape(len(first), -1, without)) / numbers.size
-    if min(misfit, other_misfit) < 0.25 * max(misfit, other_misfit):
-        return misfit < other_misfit
-    if first.min() > others.max() or first.max() < others.min():
+    is_outside = bool(first.min() > np.nanmax(others) or first.max() < np.nanmin(others))
+    filled = np.where(np.isfinite(numbers), numbers, np.nanmean(numbers, axis=0))
+    sizes = filled[:, 1:].std(axis=1, keepdims=True)  # the same for both readings
+    filled /= np.where(sizes > 0, sizes, 1.0)
+    behind = measure_mean_misfit(filled[:, 1:].reshape(len(first), -1, after_identifier))
+    among = measure_mean_misfit(filled.reshape(len(first), -1, without))
+    is_enough = len(first) > 2 or numbers.shape[1] > 9  # two triangles fit, whatever they are
+    if is_enough and min(behind, among) < _CLEARLY_BETTER * max(behind, among):
+        return behind < among
+    if is_outside:
         return True
-    near = others[:, np.argsort(np.abs(np.median(others, axis=0) - np.median(first)))[:3]]
-    return bool(np.ptp(first) > 3 * np.ptp(near, axis=0).max())
+    medians = np.nanmedian(others, axis=0)
+    near = others[:, np.argsort(np.abs(medians - np.median(first)))[:3]]
+    return bool(np.ptp(first) > 3 * (np.nanmax(near, axis=0) - np.nanmin(near, axis=0)).max())
 
 
 def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) -> Columns:
@@ -341,9 +358,9 @@ def read_under_axes(table: Table, options: ReadOptions) -> Document | None:
 
 
 def read_narrow(table: Table, options: ReadOptions) -> Document | None:
-    """Read rows of 2 or 3 numbers, perhaps with a label before them."""
-    words = not all(map(is_number, table.column(0)))
-    narrow = table.width - words in (2, 3) or (table.width == 4 and is_enumeration(table.column(0)))
+    """Read rows of 2 or 3 numbers, perhaps with a label or R's name of the row before them."""
+    named = _has_row_names(table) or not all(map(is_number, table.column(0)))
+    narrow = table.width - named in (2, 3) or (table.width == 4 and is_enumeration(table.column(0)))
     return read_one_shape(table, options) if narrow else None
 
 
@@ -398,12 +415,19 @@ def _find_axes_by_width(table: Table, dimension: int | None) -> tuple[int, ...]:
     return axes
 
 
+def _has_row_names(table: Table) -> bool:
+    """Return whether the first column is what R calls the rows: each once, without a head."""
+    return bool(table.header) and not table.header[0].strip() and not table.repeats(0)
+
+
 def _has_landmark_numbers(table: Table) -> bool:
     """Return whether x and y stand behind 1, 2, 3, … as the number of the landmark."""
-    if table.width != 3 or not is_enumeration(table.column(0)):
+    if table.width != 3:
         return False
-    if table.header and not table.header[0].strip():
-        return True  # the names that R gives to rows have no head
+    if _has_row_names(table):
+        return True
+    if not is_enumeration(table.column(0)):
+        return False
     is_whole_numbers = all(is_whole(cell) for row in table.rows for cell in row[1:])
     if len(table.rows) < 3 or is_whole_numbers:
         return False
