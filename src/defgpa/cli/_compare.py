@@ -81,7 +81,7 @@ def command(
     if table.best is None:
         raise DefgpaError(f"No method can be judged on these shapes. {table.rows[0].failure}")
     console.note_findings(*table.findings)
-    table = _add_next_command(table, source, published, theta)
+    table = _add_next_command(table, source, published, theta, fold_size)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text
 
@@ -146,7 +146,11 @@ def _format_row(row: MethodFigures, rank: str) -> tuple[str, ...]:
 
 
 def _add_next_command(
-    table: Comparison, source: tuple[str, ...], published: bool, theta: float | None
+    table: Comparison,
+    source: tuple[str, ...],
+    published: bool,
+    theta: float | None,
+    fold_size: int | None,
 ) -> Comparison:
     """Return the table with a verdict that gives the whole command to go on with."""
     verdict = table.verdict
@@ -157,6 +161,8 @@ def _add_next_command(
     words = _method_words(best, theta)
     if published and "--method" in words and words[1] in ("deformable", "affine"):
         words += ["--proportions", "prior"]
+    if fold_size is not None and "--points-per-axis" in words and "--theta" not in words:
+        words += ["--fold-size", str(fold_size)]  # the smoothing is chosen by these folds, too
     step = shlex.join(["defgpa", "fit", *source, *words, "--report", *reading_words()])
     return replace(table, verdict=replace(verdict, next_step=step))
 

@@ -131,8 +131,9 @@ def _list_dimensions(n_columns: int, wanted: int | None) -> list[int]:
 def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> bool:
     """Return whether the first column of (rows, columns) is no coordinate.
 
-    Without it no landmark is half missing, or the rows make better shapes; or, where that does not tell, it lies outside the
-    others or varies more. The last arguments are the dimensions of both readings.
+    Without it no landmark is half missing, or the rows make better shapes; or, where that does
+    not tell, it lies outside the others or varies more. The last arguments are the dimensions of
+    both readings.
     """
     first, others = numbers[:, 0], numbers[:, 1:]
     is_comparable = (np.nan_to_num(np.abs(numbers)) < _MAX_COMPARABLE).all()
