@@ -267,3 +267,9 @@ def test_letters_beyond_unicode_are_refused(tmp_path, key):
     np.savez(tmp_path / "a.npz", points=np.zeros((2, 4, 2)), **{key: letters})
     with pytest.raises(FormatError, match=f"'{key}' holds letters that no text has"):
         read_shapes(tmp_path / "a.npz")
+
+
+def test_a_small_archive_of_very_many_specimens_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", points=np.zeros((200_000, 1, 2)))
+    with pytest.raises(FormatError, match="number of its specimens takes more than 64 MB"):
+        read_shapes(tmp_path / "bomb.npz")
