@@ -304,5 +304,12 @@ def _trim_and_predict(gaussian: ShapeGaussian, shape: Array, limits: Array) -> A
 
 
 def _compute_medians(lengths: Array) -> Array:
-    """Compute the median (m,) of each landmark, no less than a tenth of that of all."""
-    return np.maximum(np.nanmedian(lengths, axis=0), 0.1 * np.nanmedian(lengths))
+    """Compute the median (m,) of each landmark, no less than a tenth of that of all.
+
+    A landmark that no specimen here has takes the median of all.
+    """
+    overall = np.nanmedian(lengths)
+    medians = np.full(lengths.shape[1], overall)
+    seen = ~np.isnan(lengths).all(axis=0)
+    medians[seen] = np.nanmedian(lengths[:, seen], axis=0)
+    return np.maximum(medians, 0.1 * overall)
