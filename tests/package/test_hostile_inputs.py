@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import pyplot
 
 
-def _draw(n=6, m=8, d=2, seed=0):
+def _draw(n=6, m=6, d=2, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(m, d)) + 0.1 * rng.normal(size=(n, m, d))
 
@@ -32,14 +32,14 @@ def _put(points, where, value):
 
 
 INPUTS = {
-    "pure noise": lambda: np.random.default_rng(24).normal(size=(8, 20, 2)),
+    "pure noise": lambda: np.random.default_rng(24).normal(size=(6, 10, 2)),
     "two shapes": lambda: _draw(n=2),
     "one shape": lambda: _draw(n=1),
     "a triangle each": lambda: _draw(m=3),
     "d + 1 landmarks in space": lambda: _draw(m=4, d=3),
     "two landmarks": lambda: _draw(m=2),
     "one landmark": lambda: _draw(m=1),
-    "60 % missing": lambda: _hide(_draw(n=8, m=10), 0.6),
+    "60 % missing": lambda: _hide(_draw(n=7, m=8), 0.6),
     "95 % missing": lambda: _hide(_draw(n=8, m=10), 0.95),
     "all missing": lambda: np.full((4, 5, 2), np.nan),
     "a shape that is missing": lambda: _put(_draw(), 2, np.nan),

@@ -228,7 +228,7 @@ ALL_MOTIONS = {
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_no_random_start_ends_lower_on_small_noisy_sets(d, motions, noise, missing):
     """Where the cost has many minima, and every other shape may be mirrored."""
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         points = rng.normal(size=(10, d)) + noise * rng.normal(size=(6, 10, d))
         points[rng.random((6, 10)) < missing] = np.nan
@@ -312,7 +312,7 @@ def test_rigid_motions_of_the_shapes_change_nothing_but_the_pose(points, motions
 @pytest.mark.parametrize("motions", [ORTHOGONAL, ORTHOGONAL_SIMILARITY])
 def test_the_order_of_shapes_that_are_nothing_but_noise_does_not_matter(d, motions, missing):
     """Where there are many minima, the one that is found does not hang on who came first."""
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng([d, seed])
         points = rng.normal(size=(8, 12, d))
         points[rng.random((8, 12)) < missing] = np.nan
