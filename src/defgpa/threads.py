@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import count, islice
 from threading import Lock, local
@@ -63,40 +63,38 @@ def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _OneBlasThread(ContextDecorator):
-    """A limit that is set when the first holder comes and lifted when the last one leaves.
+class _Limit:
+    """Who holds BLAS to one thread, and what it had before.
 
     BLAS has one limit for the whole process: holders on several threads must not restore what
     another of them had set.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._holders = 0
-        self._before: list[tuple[LibController, int]] = []
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._holders += 1
-            if self._holders == 1:
-                self._before = [(library, library.num_threads) for library in _find_libraries()]
-                _set_threads((library, 1) for library, _ in self._before)
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                _set_threads(self._before)
-
-    def reset_after_fork(self) -> None:
-        """Forget the threads that held the limit or this lock: a forked process has none."""
-        self._lock = Lock()
-        if self._holders:
-            self._holders = 0
-            _set_threads(self._before)
+        self.lock = Lock()
+        self.holders = 0
+        self.before: Sequence[tuple[LibController, int]] = ()
 
 
-one_blas_thread = _OneBlasThread()
+_limit = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread: from when the first holder comes until the last one leaves."""
+    limit = _limit
+    with limit.lock:
+        limit.holders += 1
+        if limit.holders == 1:
+            limit.before = [(library, library.num_threads) for library in _find_libraries()]
+            _set_threads((library, 1) for library, _ in limit.before)
+    try:
+        yield
+    finally:
+        with limit.lock:
+            limit.holders -= 1
+            if limit.holders == 0:
+                _set_threads(limit.before)
 
 
 @contextmanager
@@ -104,7 +102,7 @@ def use_threads(allowed: int | None = None) -> Iterator[None]:
     """Hold BLAS to one thread, and use as many threads as it had, or as are allowed."""
     before = getattr(_thread_state, "allowed", None)
     allowed = count_threads() if allowed is None else allowed
-    with one_blas_thread:
+    with one_blas_thread():
         _thread_state.allowed = allowed
         try:
             yield
@@ -114,7 +112,7 @@ def use_threads(allowed: int | None = None) -> Iterator[None]:
 
 def choose_threads(features: int) -> AbstractContextManager[None]:
     """Choose one thread for work on few features in all, else as many as allowed."""
-    return one_blas_thread if features <= _LITTLE else use_threads()
+    return one_blas_thread() if features <= _LITTLE else use_threads()
 
 
 def split_range(size: int, block: int) -> list[slice]:
@@ -162,8 +160,12 @@ def _get_helpers() -> ThreadPoolExecutor:
 
 
 def _reset_after_fork() -> None:
+    """Forget the threads that helped, and those that held the limit or its lock."""
+    global _limit
     _get_helpers.cache_clear()
-    one_blas_thread.reset_after_fork()
+    lost, _limit = _limit, _Limit()
+    lost.lock = Lock()
+    _set_threads(lost.before if lost.holders else ())
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of our threads

@@ -78,7 +78,7 @@ def test_allowances_are_restored():
     before = count_threads()
     with use_threads(3):
         assert count_threads() == 3
-        with one_blas_thread, use_threads(1):
+        with one_blas_thread(), use_threads(1):
             assert count_threads() == 1
         assert count_threads() == 3
     assert count_threads() == before
@@ -101,7 +101,7 @@ def in_another_thread(work):
 
 
 def held_to():
-    with one_blas_thread:
+    with one_blas_thread():
         return blas_threads()
 
 
@@ -116,12 +116,12 @@ def test_the_limit_is_lifted_whichever_thread_leaves_last():
     entered, leave = threading.Event(), threading.Event()
 
     def hold():
-        with one_blas_thread:
+        with one_blas_thread():
             entered.set()
             leave.wait()
 
     other = threading.Thread(target=hold)
-    with one_blas_thread:
+    with one_blas_thread():
         other.start()
         entered.wait()
     assert blas_threads() == {1}
@@ -142,14 +142,15 @@ def test_a_fit_on_another_thread_has_the_same_digits():
 
 
 def test_a_forked_process_is_not_held_by_the_threads_it_lost():
-    limit = threads._OneBlasThread()
     before = blas_threads()
-    limit.__enter__()
-    limit._lock.acquire()  # as if another thread had been about to leave
-    limit.reset_after_fork()
+    lost = one_blas_thread()
+    lost.__enter__()
+    threads._limit.lock.acquire()  # as if another thread had been about to leave
+    threads._reset_after_fork()
     assert blas_threads() == before
-    with limit:
+    with one_blas_thread():
         assert blas_threads() == {1}
+        del lost
     assert blas_threads() == before
 
 

@@ -226,7 +226,7 @@ def predict_folds(
     """
     outcomes: list[dict[int, LeftOut]] = [{} for _ in positions]
     references: list[dict[int, Array]] = [{} for _ in positions]
-    with one_blas_thread:
+    with one_blas_thread():
         reduction = _Reduction(get_deformable(problem))
         for block in plan.iter_blocks():
             errors, folds = reduction.leave_out(block)

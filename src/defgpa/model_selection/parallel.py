@@ -32,7 +32,11 @@ def run_in_parallel(
     """``work(*values)`` of all arguments, in order; ``done`` is told each result as it comes."""
     results = []
     results_in_order = _run(work, arguments, n_jobs)
-    with warnings.catch_warnings(record=True) as caught, one_blas_thread, closing(results_in_order):
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        one_blas_thread(),
+        closing(results_in_order),
+    ):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DefgpaWarning)
         for result in results_in_order:
@@ -51,10 +55,10 @@ def _run_task(work: Callable[..., _R], values: tuple[Any, ...], home: int) -> _R
     if os.getpid() == home:
         return work(*values)
     if threading.current_thread() is not threading.main_thread():
-        with one_blas_thread:
+        with one_blas_thread():
             return work(*values)
     # what the package says about a fit is in its diagnostics too
-    with one_blas_thread, warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+    with one_blas_thread(), warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         return work(*values)
 
 

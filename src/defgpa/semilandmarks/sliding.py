@@ -170,7 +170,7 @@ def slide(
     for block, place in zip(blocks, places, strict=True):  # those of a mesh come to lie on it
         points[block.rows] = _locate(points[block.rows], block.paths, place)
     total, settled = np.inf, False
-    with one_blas_thread:
+    with one_blas_thread():
         while not settled and len(criterion) < max_rounds:
             reference = fit_reference(digitised.with_points(points))
             slid, reached, values = _slide_once(points, places, blocks, reference, by)

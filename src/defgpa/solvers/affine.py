@@ -94,7 +94,7 @@ def fit_affine(
         point, iterations = AffinePoint.from_reference(shapes, axes), 0
     else:
         start = AffinePoint.from_reference(shapes, _find_start(shapes, shapes.weights, max_dense))
-        with one_blas_thread:  # products this thin gain nothing from a second thread
+        with one_blas_thread():  # products this thin gain nothing from a second thread
             point, iterations = minimise(start)
     _require_invertible(point.maps, shapes)
     inverse = invert(point.maps)

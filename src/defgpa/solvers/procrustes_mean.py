@@ -49,7 +49,7 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
     n_shapes, _, n_dims = shapes.shape
     rotations = np.tile(np.eye(n_dims), (n_shapes, 1, 1))
     mean = _to_unit_size(start.T)
-    with one_blas_thread:  # products this thin gain nothing from a second thread
+    with one_blas_thread():  # products this thin gain nothing from a second thread
         for _ in range(_MAX_ROUNDS):
             pose = _rotate_onto_mean(_resize(shapes, _visible_sizes(shapes, mean)), rotations)
             previous, mean, rotations = mean, _to_unit_size(pose.reference), pose.Z

@@ -48,7 +48,7 @@ _UNSURE, _UNSURE_IF_MIRRORED = 0.05, 1e-3
 _SAME_COST = 1e-10  # relative; a minimum that is lower by less is the same one
 
 
-@one_blas_thread  # products this thin gain nothing from a second thread
+@one_blas_thread()  # products this thin gain nothing from a second thread
 def fit_rigid(
     points: Array,
     motions: Motions = RIGID,
