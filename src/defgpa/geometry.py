@@ -6,11 +6,10 @@ A missing landmark has weight zero; the others have their landmark weights, or o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from defgpa.arrays import Array, Mask, Stack
+from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.tuning import DEFAULT
 
 _THIN = 1e-7  # of the longest extent: a scatter matrix knows the others to about 1e-8 of it
@@ -30,39 +29,19 @@ class Geometry(Stack):
     scatter: Array  # (n, d, d): Σ γ x xᵀ of the centred points with their weights γ
     size: Array  # (n,): L, the weighted RMS distance of the visible points from their centroid
     rounding: Array  # (n,): of the coordinates of a shape, as a share of its size
+    squared_extents: Array  # (n, d): eigenvalues of the scatter, largest first; 0 for rounding
+    axes: Array  # (n, d, d): principal axes as columns, the longest first
+    ranks: Index  # (n,): dimension of each shape: 0 in one place, 1 on a line, 2 in a plane
 
     @property
     def is_complete(self) -> bool:
         """Whether no landmark is missing."""
         return bool(self.visible.all())
 
-    @cached_property
-    def _principal(self) -> tuple[Array, Array]:
-        """(n, d) and (n, d, d): squared extents, largest first, and their axes as columns."""
-        values, vectors = np.linalg.eigh(self.scatter)
-        values[values <= _THIN**2 * values[..., -1:]] = 0.0
-        # BLAS takes no reversed view: contiguous, so that a saved copy gives the same digits
-        return values[..., ::-1], np.ascontiguousarray(vectors[..., ::-1])
-
     @property
     def extents(self) -> Array:
         """(n, d): singular values of the centred visible points (rows times √γ), largest first."""
-        return np.sqrt(self._principal[0])
-
-    @property
-    def axes(self) -> Array:
-        """(n, d, d): principal axes as columns, the longest first."""
-        return self._principal[1]
-
-    @property
-    def rank(self) -> int:
-        """The dimension of the widest shape: less than d where all of them are flat."""
-        return int((self._principal[0] > 0.0).sum(axis=-1).max())
-
-    @property
-    def is_collinear(self) -> Mask:
-        """(n,): whether the visible points are all on a line, or all in one place."""
-        return ~(self._principal[0][:, 1] > 0.0)
+        return np.sqrt(self.squared_extents)
 
     @property
     def is_coincident(self) -> Mask:
@@ -79,9 +58,8 @@ class Geometry(Stack):
         -------
         ndarray of bool of shape (n_shapes, n_dims)
         """
-        squares = self._principal[0]
         limits = np.maximum(min_extent, self.rounding)[:, None]
-        return np.asarray(squares < limits**2 * squares[:, :1])
+        return np.asarray(self.squared_extents < limits**2 * self.squared_extents[:, :1])
 
     def find_planar(self, min_extent: float = DEFAULT.flat) -> Mask:
         """Return which shapes (n,) in 3-D are planar to within this share of their length."""
@@ -94,7 +72,8 @@ class Geometry(Stack):
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.
         Far from the origin rounding moves the points off the plane again, but not the centred ones.
         """
-        if self.points.shape[-1] == 2 or not (is_planar := self.find_planar(min_extent)).any():
+        is_planar = self.find_planar(min_extent)
+        if not is_planar.any():
             return self
         normal = self.axes[is_planar][:, :, -1:]
         points, centred = np.array(self.points), np.array(self.centred)
@@ -104,12 +83,6 @@ class Geometry(Stack):
         return _measure_spread(
             points, self.visible, self.weights, self.count, self.mass, self.centre, centred
         )
-
-    def measure_box(self) -> tuple[Array, Array]:
-        """Return the low (n, d) and high (n, d) ends of the points along the principal axes."""
-        # missing points count too: they are at the centroid, inside the box of the others
-        local = self.axes.mT @ self.centred.mT
-        return local.min(axis=-1), local.max(axis=-1)
 
 
 def measure_geometry(points: Array, visible: Mask, weights: Array | None = None) -> Geometry:
@@ -161,7 +134,7 @@ def _measure_spread(
     centre: Array,
     centred: Array,
 ) -> Geometry:
-    """Complete the geometry of centred shapes by scatter, size and rounding."""
+    """Complete the geometry of centred shapes by scatter, size, rounding and principal axes."""
     scatter = centred.mT @ (centred if weights is None else weights[..., None] * centred)
     trace = np.einsum("ndd->n", scatter)
     divisor = np.maximum(mass, 1.0) if weights is None else np.where(mass > 0.0, mass, 1.0)
@@ -169,7 +142,24 @@ def _measure_spread(
     distances = np.linalg.norm(centre, axis=1) / np.where(size > 0.0, size, 1.0)
     # four is what a few roundings add up to, of the farthest coordinate
     rounding = 4.0 * np.finfo(np.float64).eps * (1.0 + distances)
-    return Geometry(points, visible, weights, count, mass, centre, centred, scatter, size, rounding)
+    squares, axes = np.linalg.eigh(scatter)
+    squares[squares <= _THIN**2 * squares[..., -1:]] = 0.0
+    return Geometry(
+        points,
+        visible,
+        weights,
+        count,
+        mass,
+        centre,
+        centred,
+        scatter,
+        size,
+        rounding,
+        squares[..., ::-1],
+        # BLAS takes no reversed view: contiguous, so that a saved copy gives the same digits
+        np.ascontiguousarray(axes[..., ::-1]),
+        (squares > 0.0).sum(axis=-1),
+    )
 
 
 def measure_points(points: Array) -> Geometry:

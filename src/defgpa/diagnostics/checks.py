@@ -62,10 +62,23 @@ def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
 
     They are too few, on a line, or so far from the origin that rounding distorts them.
     """
-    is_collinear = geometry.is_collinear
-    is_coincident = geometry.is_coincident if is_collinear.any() else is_collinear
-    n_dims = geometry.points.shape[-1]
-    refuse_degenerate_extents(geometry.count, is_collinear, is_coincident, names, n_dims)
+    count, dim = geometry.count, geometry.points.shape[-1]
+    few = count < dim + 1
+    if few.any():
+        i = int(np.flatnonzero(few)[0])
+        raise DegenerateShapeError(
+            f"Shape {names[i]!r} has {int(count[i])} visible landmarks that another shape sees "
+            f"too; a warp in {dim}-D needs at least {dim + 1}. Drop it ({int(few.sum())} of "
+            f"{len(count)} shapes have too few)."
+        )
+    is_collinear = geometry.ranks < 2
+    if is_collinear.any():
+        culprits = [names[int(i)] for i in np.flatnonzero(is_collinear)]
+        position = "coincident" if geometry.is_coincident[is_collinear].all() else "collinear"
+        raise DegenerateShapeError(
+            f"The visible landmarks of shape {format_names(culprits)} are all {position}, which "
+            f"determines no warp in {dim}-D. Check the coordinates, or drop such shapes."
+        )
     distorted = np.flatnonzero(geometry.rounding > _MAX_ROUNDING)
     if len(distorted):
         first = int(distorted[0])
@@ -75,37 +88,6 @@ def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
             f"digits left: its landmarks spread over {float(geometry.size[first]):.2g}, "
             f"{distance:.2g} away from the origin. Subtract the common offset where the "
             "coordinates still have them."
-        )
-
-
-def refuse_degenerate_extents(
-    count: Array, is_collinear: Mask, is_coincident: Mask, names: Sequence[str], dim: int
-) -> None:
-    """Raise a DegenerateShapeError if shapes have too few visible points, or all on a line.
-
-    Parameters
-    ----------
-    count : ndarray of shape (n_shapes,)
-        Visible landmarks of each shape.
-    is_collinear, is_coincident : ndarray of bool of shape (n_shapes,)
-        Whether they are on a line, and whether they coincide.
-    names : sequence of str
-    dim : int
-    """
-    few = count < dim + 1
-    if few.any():
-        i = int(np.flatnonzero(few)[0])
-        raise DegenerateShapeError(
-            f"Shape {names[i]!r} has {int(count[i])} visible landmarks that another shape sees "
-            f"too; a warp in {dim}-D needs at least {dim + 1}. Drop it ({int(few.sum())} of "
-            f"{len(count)} shapes have too few)."
-        )
-    if is_collinear.any():
-        culprits = [names[int(i)] for i in np.flatnonzero(is_collinear)]
-        position = "coincident" if is_coincident[is_collinear].all() else "collinear"
-        raise DegenerateShapeError(
-            f"The visible landmarks of shape {format_names(culprits)} are all {position}, which "
-            f"determines no warp in {dim}-D. Check the coordinates, or drop such shapes."
         )
 
 

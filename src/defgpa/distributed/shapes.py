@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, join_stacks
-from defgpa.diagnostics.checks import refuse_degenerate_extents, require_linkage
+from defgpa.diagnostics.checks import refuse_degenerate_shapes, require_linkage
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
@@ -94,10 +94,9 @@ class ClusterSet:
     @cached_property
     def rank(self) -> int:
         """The dimension d, or less where all shapes are flat; an error where one is a line."""
-        count, line, place, rank = zip(*self._each(work.measure_extents), strict=True)
-        extents = np.concatenate(count), np.concatenate(line), np.concatenate(place)
-        refuse_degenerate_extents(*extents, self.names, self.n_dims)
-        return max(rank)
+        geometry = join_stacks(self._each(work.measure_extents))
+        refuse_degenerate_shapes(geometry, self.names)
+        return int(geometry.ranks.max())
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""

@@ -7,7 +7,7 @@ landmarks. Everything the driver receives is of the size of the reference, or sm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -62,10 +62,15 @@ def measure_part(points: Array) -> Geometry:
     return measure_geometry(points, ~np.isnan(points[..., 0])).project_to_planes()
 
 
-def measure_extents(points: Array) -> tuple[Array, Mask, Mask, int]:
-    """Return (b,) visible landmarks, (b,) whether they are collinear, coincident; the rank."""
-    geometry = measure_part(points)
-    return geometry.count, geometry.is_collinear, geometry.is_coincident, geometry.rank
+def measure_extents(points: Array) -> Geometry:
+    """Measure the shapes of a part, and return their extents without their points."""
+    geometry, none = measure_part(points), slice(0)
+    return replace(
+        geometry,
+        points=geometry.points[:, none],
+        visible=geometry.visible[:, none],
+        centred=geometry.centred[:, none],
+    )
 
 
 def join_landmarks(landmarks: slice, *parts: Array) -> Array:

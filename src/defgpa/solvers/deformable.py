@@ -122,7 +122,7 @@ class LocalShapes:
     ) -> LocalShapes:
         """Make the shapes of a geometry."""
         n_dims = geometry.points.shape[-1]
-        return cls(geometry, names, landmarks, geometry.visible, n_dims, geometry.rank)
+        return cls(geometry, names, landmarks, geometry.visible, n_dims, int(geometry.ranks.max()))
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""

@@ -79,7 +79,7 @@ def measure_new_shape(points: Array, weights: Array | None = None) -> Geometry:
     visible = np.ones((1, len(points)), dtype=bool)
     rows = None if weights is None else np.asarray(weights, dtype=np.float64)[None]
     geometry = measure_geometry(points[None], visible, rows).project_to_planes()
-    if geometry.is_collinear[0]:
+    if geometry.ranks[0] < 2:
         raise DegenerateShapeError(
             "The visible landmarks of the shape are all collinear or coincident, which "
             f"determines no warp in {points.shape[1]}-D. Check the coordinates."
