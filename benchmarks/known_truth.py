@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 import defgpa
-from defgpa.solvers.eigenproblem import LandmarkMetric
+from defgpa.solvers.eigen import LandmarkMetric
 from proportions import markdown, written
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -85,6 +85,10 @@ class Alignment:
     findings: tuple[Finding, ...] = ()
     rejection: Rejection | None = None
 
+    def __post_init__(self) -> None:
+        self.reference.setflags(write=False)
+        self.eigenvalues.setflags(write=False)
+
     def __repr__(self) -> str:
         findings = f", {len(self.findings)} findings" if self.findings else ""
         return f"Alignment of {self.shapes!r} by {self._method!r}{findings}"
@@ -378,9 +382,9 @@ class Alignment:
         warps = tuple(warp.compose_affine(matrix, offset) for warp in self.warps)
         return replace(
             self,
-            reference=freeze(self.reference @ matrix + offset),
+            reference=self.reference @ matrix + offset,
             warps=warps,
-            eigenvalues=freeze(np.array(eigenvalues)),
+            eigenvalues=np.array(eigenvalues),
             turn=turn,
         )
 
@@ -496,9 +500,9 @@ def make_datum_space_alignment(
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     return Alignment(
         shapes,
-        freeze(fit.reference),
+        fit.reference,
         make_affine_warps(fit.matrices, fit.offsets),
-        freeze(np.maximum(eigenvalues, 0.0)),
+        np.maximum(eigenvalues, 0.0),
         facts,
         registration,
         np.eye(shapes.n_dims),

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa.alignment import Alignment, superimpose
-from defgpa.arrays import Array, Index, freeze
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import check_hinge, find_common_landmarks
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.procrustes import procrustes_distance
@@ -18,7 +18,7 @@ from defgpa.solvers.anchored_cost import make_anchored_inverse
 from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import DeformableFit, LocalShapes, fit_deformable
-from defgpa.solvers.eigenproblem import Method
+from defgpa.solvers.eigen import Method
 from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_start, soft_end
 from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
 from defgpa.solvers.influence import find_reference_without
@@ -137,9 +137,9 @@ class ElasticProblem:
         free = self.deformable.fit.findings
         return Alignment(
             self.shapes,
-            freeze(fit.reference),
+            fit.reference,
             make_warps(cost, coefficients, self.shapes),
-            freeze(np.einsum("md,md->d", fit.reference, fit.reference)),
+            np.einsum("md,md->d", fit.reference, fit.reference),
             fit.facts(),
             ElasticRegistration(model, dial.rigidity, dial.scaling),
             np.eye(self.shapes.n_dims),
@@ -184,9 +184,9 @@ def make_deformable_alignment(
     """Make the alignment of a deformable fit."""
     return Alignment(
         shapes,
-        freeze(fit.reference),
+        fit.reference,
         tuple(warps),
-        freeze(fit.eigenvalues),
+        fit.eigenvalues,
         fit.diagnostics,
         RidgeRegistration(model),
         np.eye(shapes.n_dims),

@@ -25,6 +25,7 @@ from defgpa.diagnostics.checks import (
     check_hinge,
     drop_lone_landmarks,
     find_common_landmarks,
+    keep_common_landmarks,
     require_linkage,
     require_memory,
 )
@@ -33,15 +34,14 @@ from defgpa.diagnostics.rejection import Rejection, check_rejection
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.errors import DefgpaError
 from defgpa.geometry import Geometry
-from defgpa.lone_landmarks import keep_common_landmarks, place_lone_landmarks
+from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
 from defgpa.sklearn_interface import SklearnInterface
 from defgpa.solvers.affine import balance_frame, fit_affine
 from defgpa.solvers.cost import DEFAULT_BUDGET, build_cost
 from defgpa.solvers.deformable import LocalShapes
-from defgpa.solvers.eigen import EigenSolver
-from defgpa.solvers.eigenproblem import Centering, Method, SoftCentering
+from defgpa.solvers.eigen import Centering, EigenSolver, Method, SoftCentering
 from defgpa.solvers.elastic import (
     Dial,
 )
@@ -90,33 +90,31 @@ class AlignmentEstimator(SklearnInterface):
         The shapes themselves are checked too: exchanged and misplaced landmarks, other units, and
         by how much the reference would change without them.
         """
+        if self.robust is not False:
+            settings = check_robust(self.robust, type(self).__name__)
+            if settings is not None:
+                return self._align_robustly(self._validate(shapes)[0], settings)
+        return self.add_input_findings(*self._solve(shapes))
+
+    def _solve(self, shapes: ShapesLike) -> tuple[Alignment, Geometry, DeformableProblem | None]:
+        """Align shapes: a landmark of one shape only is left out, then placed by its warp.
+
+        Their geometry is returned, too, and the warps as they were eliminated, where they were.
+        """
         valid, geometry = self._validate(shapes)
-        settings = None if self.robust is False else check_robust(self.robust, type(self).__name__)
-        if settings is not None:
-            return self._align_robustly(valid, settings)
-        alignment, problem = self._solve(valid, geometry)
-        return self.add_input_findings(alignment, geometry, problem)
+        with self._choose_threads(valid):
+            shared, shared_geometry = keep_common_landmarks(valid, geometry)
+            alignment, problem = self._align_core(shared, shared_geometry)
+            if shared.n_landmarks < valid.n_landmarks:
+                alignment = place_lone_landmarks(alignment, valid)
+            return alignment, geometry, problem
 
     def _validate(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
         """Return shapes that can be aligned and fit into memory, and their geometry."""
-        valid = shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
+        valid = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
-        return valid, valid.measure()
-
-    def _solve(
-        self, shapes: Shapes, geometry: Geometry
-    ) -> tuple[Alignment, DeformableProblem | None]:
-        """Align valid shapes: a landmark of one shape only is left out, then placed by its warp.
-
-        The warps as they were eliminated are returned, too, where they were.
-        """
-        with self._choose_threads(shapes):
-            shared, shared_geometry = keep_common_landmarks(shapes, geometry)
-            alignment, problem = self._align_core(shared, shared_geometry)
-            if shared.n_landmarks < shapes.n_landmarks:
-                alignment = place_lone_landmarks(alignment, shapes)
-            return alignment, problem
+        return valid.require_alignable(), valid.measure()
 
     def _align_core(
         self, shapes: Shapes, geometry: Geometry
@@ -222,7 +220,7 @@ class AlignmentEstimator(SklearnInterface):
 
     def solve(self, shapes: ShapesLike) -> Alignment:
         """Align shapes without checking them for mistakes."""
-        return self._solve(*self._validate(shapes))[0]
+        return self._solve(shapes)[0]
 
     def _choose_threads(self, shapes: Shapes) -> AbstractContextManager[None]:
         """Use as many threads as pay: a landmark becomes more numbers where warps bend."""
@@ -423,8 +421,11 @@ class DefGPA(AlignmentEstimator):
         """Eliminate the warps of linked shapes."""
         method, model = self.method(shapes.n_dims), _check_model(self.warp)
         geometry = geometry.project_to_planes()
+        rank = int(geometry.ranks.max())
+        local = LocalShapes(
+            geometry, shapes.names, shapes.landmarks, geometry.visible, shapes.n_dims, rank
+        )
         cost = build_cost(geometry, model, self.memory_budget, method.tuning)
-        local = LocalShapes.from_geometry(geometry, shapes.names, shapes.landmarks)
         return DeformableProblem(shapes, local, model, method, cost)
 
 

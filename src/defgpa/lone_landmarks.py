@@ -1,4 +1,4 @@
-"""Landmarks that one shape alone has: set aside before a fit, and placed by its warp after."""
+"""Landmarks that one shape alone has: left out of a fit, and placed by its warp after it."""
 
 from __future__ import annotations
 
@@ -8,42 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.arrays import Array, Index, Mask, freeze
-from defgpa.diagnostics.checks import (
-    drop_lone_landmarks,
-    find_common_landmarks,
-    refuse_degenerate_shapes,
-    require_linkage,
-)
+from defgpa.arrays import Array, Index, Mask
+from defgpa.diagnostics.checks import find_common_landmarks
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.errors import ShapeError
-from defgpa.geometry import Geometry
 from defgpa.shapes import Shapes
 from defgpa.warps import Warp
-
-
-def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
-    """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
-
-    Raises
-    ------
-    ShapeError
-        If too few landmarks are shared, or if they do not link all shapes.
-    DegenerateShapeError
-        If a shape has too few of them, or all on a line.
-    """
-    n_shared = int((shapes.views >= 2).sum())
-    if n_shared < shapes.n_landmarks:
-        if n_shared <= shapes.n_dims:
-            raise ShapeError(
-                f"Only {n_shared} landmarks are seen in more than one shape; aligning in "
-                f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
-            )
-        shapes = drop_lone_landmarks(shapes)
-        geometry = shapes.measure()
-    refuse_degenerate_shapes(geometry, shapes.names)
-    require_linkage(shapes.visible, shapes.names, shapes.n_dims)
-    return shapes, geometry
 
 
 def place_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
@@ -55,7 +24,7 @@ def place_lone_landmarks(core: Alignment, shapes: Shapes) -> Alignment:
         core.reference, core.warps, shared, shapes.visible, lambda shape: shapes.points[shape]
     )
     findings = (*report_lone_landmarks(shapes.landmarks, shared), *core.findings)
-    return replace(core, shapes=shapes, reference=freeze(reference), findings=findings)
+    return replace(core, shapes=shapes, reference=reference, findings=findings)
 
 
 def extend_reference(

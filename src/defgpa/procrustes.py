@@ -126,21 +126,6 @@ def _invert_transpose(x: Array) -> tuple[Array, Array]:
     return inverse, det
 
 
-def compare_sides(stack: Array) -> tuple[Array, Array]:
-    """Return the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
-
-    The larger of them is σ₁ + … + σ_d, the other σ₁ + … − σ_d; rotations have it where det M > 0.
-    """
-    if stack.shape[-1] == 2:
-        (a, b), (c, e) = np.moveaxis(stack, (-2, -1), (0, 1))
-        return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
-    values = np.linalg.svd(stack, compute_uv=False)
-    total = values.sum(axis=-1)
-    larger, smaller = total, total - 2.0 * values[..., -1]
-    upright = np.linalg.det(stack) > 0.0
-    return np.where(upright, larger, smaller), np.where(upright, smaller, larger)
-
-
 RIGID = Motions()
 SIMILARITY = Motions(scaling=True)
 ORTHOGONAL = Motions(reflections=True)
@@ -281,7 +266,25 @@ def fit_motions(
     >>> motion.rotation.shape, motion.determined.tolist()
     ((4, 3, 3), [True, True, True, True])
     """
-    return _find_best_motion(_moments(source, target, weights), motions)
+    if weights is None and not (np.isnan(source).any() or np.isnan(target).any()):
+        return _find_best_motion(_complete_moments(source, target), motions)
+    masses = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
+    if weights is not None:
+        masses = masses * weights
+    count = masses.sum(axis=-1)
+    divisor = np.where(count > 0, count, 1.0)[..., np.newaxis]
+    column = masses[..., np.newaxis]
+    x, y = (np.where(column > 0, points, 0.0) for points in (source, target))
+    x_reach, y_reach = _find_largest_coordinate(x), _find_largest_coordinate(y)
+    # sums over landmarks as products: far faster than a reduction along a middle axis
+    x_mean, y_mean = ((column.mT @ points)[..., 0, :] / divisor for points in (x, y))
+    x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
+    weighted = column * x
+    x_spread = np.einsum("...md,...md->...", weighted, x)
+    y_spread = np.einsum("...md,...md->...", column * y, y)
+    cross = weighted.mT @ y
+    moments = _Moments(count, x_mean, y_mean, cross, x_spread, y_spread, x_reach, y_reach)
+    return _find_best_motion(moments, motions)
 
 
 def procrustes_distance(source: Array, target: Array) -> float:
@@ -346,27 +349,6 @@ class _Moments:
     target_spread: Array  # (…)
     source_reach: Array  # (…): the largest coordinate as written, which rounding goes with
     target_reach: Array  # (…)
-
-
-def _moments(source: Array, target: Array, weights: Array | Mask | None) -> _Moments:
-    """Return the moments of a stack of pairs."""
-    if weights is None and not (np.isnan(source).any() or np.isnan(target).any()):
-        return _complete_moments(source, target)
-    masses = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
-    if weights is not None:
-        masses = masses * weights
-    count = masses.sum(axis=-1)
-    divisor = np.where(count > 0, count, 1.0)[..., np.newaxis]
-    column = masses[..., np.newaxis]
-    x, y = (np.where(column > 0, points, 0.0) for points in (source, target))
-    x_reach, y_reach = _find_largest_coordinate(x), _find_largest_coordinate(y)
-    # sums over landmarks as products: far faster than a reduction along a middle axis
-    x_mean, y_mean = ((column.mT @ points)[..., 0, :] / divisor for points in (x, y))
-    x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
-    weighted = column * x
-    x_spread = np.einsum("...md,...md->...", weighted, x)
-    y_spread = np.einsum("...md,...md->...", column * y, y)
-    return _Moments(count, x_mean, y_mean, weighted.mT @ y, x_spread, y_spread, x_reach, y_reach)
 
 
 def _complete_moments(source: Array, target: Array) -> _Moments:

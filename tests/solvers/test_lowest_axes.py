@@ -6,7 +6,8 @@ from scipy.linalg import eigh
 
 from defgpa import ThinPlateSpline
 from defgpa.datasets import smooth_family
-from defgpa.solvers.eigen import choose_signs, find_lowest_axes
+from defgpa.solvers.deformable import choose_signs
+from defgpa.solvers.eigen import find_lowest_axes
 from support import EXACT, cost_of
 
 N_SHAPES = 8

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
-from defgpa.procrustes import compare_sides
+from defgpa.solvers.proportions import compare_sides
 from support import (
     EXACT,
     assert_same_shape,

@@ -12,7 +12,7 @@ from defgpa.diagnostics.checks import check_hinge
 from defgpa.diagnostics.findings import Problem
 from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps
-from defgpa.solvers import eigenproblem
+from defgpa.solvers import eigen
 from defgpa.tuning import Tuning
 from support import left_over, rotation, smooth_family
 
@@ -245,7 +245,7 @@ def test_links_that_hardly_leave_their_line_do_not_hold_parts():
 def test_a_soft_warp_frees_no_direction(seed, monkeypatch):
     """Where deformations cost next to nothing their cohesion tells them from hinges."""
     points = smooth_family(seed=seed, n=6, m=40, missing=0.15)
-    monkeypatch.setattr(eigenproblem, "_count_free_axes", lambda *_: pytest.fail("it is no hinge"))
+    monkeypatch.setattr(eigen, "_count_free_axes", lambda *_: pytest.fail("it is no hinge"))
     facts = DefGPA(ThinPlateSpline(5, smoothing=1e-8)).align(points).spectral
     assert facts.spectrum[-1] < Tuning().free_value * len(points)
     assert facts.cohesion > Tuning().hinged

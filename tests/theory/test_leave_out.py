@@ -8,8 +8,7 @@ from defgpa.estimators import prepare_problem
 from defgpa.geometry import measure_geometry
 from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.cost import build_cost
-from defgpa.solvers.eigen import Iterative
-from defgpa.solvers.eigenproblem import ExactCentering, LandmarkMetric
+from defgpa.solvers.eigen import ExactCentering, Iterative, LandmarkMetric
 from defgpa.solvers.feature_space import FeatureSpace
 from defgpa.solvers.leave_out import (
     LeftOutCost,

@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, ThinPlateSpline
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
-from defgpa.solvers.eigenproblem import LandmarkMetric
+from defgpa.solvers.eigen import LandmarkMetric
 from defgpa.tuning import Tuning
 from support import EXACT, LinearOnly, assert_same_shape, every_warp
 from truth import base, images, off_by

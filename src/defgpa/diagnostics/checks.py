@@ -57,6 +57,30 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
     return shapes.without(lone) if len(lone) else shapes
 
 
+def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
+    """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
+
+    Raises
+    ------
+    ShapeError
+        If too few landmarks are shared, or if they do not link all shapes.
+    DegenerateShapeError
+        If a shape has too few of them, or all on a line.
+    """
+    n_shared = int((shapes.views >= 2).sum())
+    if n_shared < shapes.n_landmarks:
+        if n_shared <= shapes.n_dims:
+            raise ShapeError(
+                f"Only {n_shared} landmarks are seen in more than one shape; aligning in "
+                f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
+            )
+        shapes = drop_lone_landmarks(shapes)
+        geometry = shapes.measure()
+    refuse_degenerate_shapes(geometry, shapes.names)
+    require_linkage(shapes.visible, shapes.names, shapes.n_dims)
+    return shapes, geometry
+
+
 def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
     """Raise a DegenerateShapeError that names shapes whose points determine no warp.
 

@@ -110,7 +110,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
         errors=errors,
         mirrored=tuple(compress(core.names, side.votes * side.majority < 0)),
         outliers=tuple(compress(core.names, _find_outliers(errors, core.n_dims, tuning))),
-        other_size=_find_other_sizes(core, sizes, tuning),
+        other_size=tuple(compress(core.names, _is_other_size(sizes, tuning))),
         exchanged=tuple(exchanged),
         misplaced=tuple(
             misplacement
@@ -162,6 +162,9 @@ def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Ite
     if shapes.visible.size > tuning.screened_landmarks:
         return
 
+    # squared distances from the reference after the best similarities, relative to its size
+    off = alignment.squared_distances / rms_radius(alignment.reference) ** 2
+
     # by the similarities onto the reference: a shape with few visible landmarks is not small
     sizes = 1.0 / alignment.similarities.scale
     names = tuple(compress(shapes.names, _has_outlying_size(sizes / np.median(sizes), tuning)))
@@ -188,7 +191,7 @@ def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Ite
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
-    if _has_outlying_landmark(alignment, tuning):
+    if _has_outlying_landmark(off, shapes.visible, tuning):
         try:
             screening = screen(shapes, tuning)
         except ShapeError:  # what cannot be brought together by similarities may still be warped
@@ -261,12 +264,12 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, off: float
     return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
 
 
-def _has_outlying_landmark(alignment: Alignment, tuning: Tuning) -> bool:
-    """Return whether any landmark is an outlier, in absolute terms or relative to medians."""
-    visible = alignment.shapes.visible
-    off = np.where(
-        visible, alignment.squared_distances / rms_radius(alignment.reference) ** 2, -1.0
-    )
+def _has_outlying_landmark(squares: Array, visible: Mask, tuning: Tuning) -> bool:
+    """Return whether any landmark is an outlier, in absolute terms or relative to medians.
+
+    ``squares`` (n, m) are squared distances of the landmarks from their places.
+    """
+    off = np.where(visible, squares, -1.0)
     if off[visible].mean() > tuning.spread**2:
         return True
     farthest = off.max()
@@ -307,28 +310,6 @@ def _report_screening(
             yield Finding(Problem.FAR_SHAPE, (name,), values={"error": error, "usual": usual})
 
 
-def find_other_sizes(shapes: Shapes, tuning: Tuning = DEFAULT) -> tuple[str, ...]:
-    """Return the names of shapes of a very different size, by their visible landmarks alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from defgpa import Shapes
-    >>> points = np.random.default_rng(0).normal(size=(4, 9, 2))
-    >>> points[2] *= 1000
-    >>> find_other_sizes(Shapes(points))
-    ('shape_3',)
-    """
-    size = measure_geometry(shapes.points, shapes.visible).size
-    return _find_other_sizes(shapes, size / np.median(size), tuning)
-
-
-def _find_other_sizes(shapes: Shapes, sizes: Array, tuning: Tuning) -> tuple[str, ...]:
-    """Return the names of shapes whose size (n,), against the median, is very different."""
-    is_other = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
-    return tuple(compress(shapes.names, is_other))
-
-
 def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     """Return which shapes are outliers by the median deviation of the errors and an F test.
 
@@ -353,7 +334,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Return which shapes have another size, with none in between, as growth would have it."""
-    odd = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
+    odd = _is_other_size(sizes, tuning)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
         return odd
@@ -363,6 +344,11 @@ def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     if small.any() and sizes[small].max() * tuning.none_between > usual.min():
         odd = odd & ~small
     return odd
+
+
+def _is_other_size(sizes: Array, tuning: Tuning) -> Mask:
+    """Return which sizes (n,), against the median, are very different."""
+    return np.asarray((sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
 
 
 def _find_exchanges(

@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa.alignment import Alignment
 from defgpa.alignment_problems import make_deformable_alignment
-from defgpa.arrays import Array, freeze
+from defgpa.arrays import Array
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.distributed import work
@@ -102,9 +102,7 @@ class DistributedAlignment:
             for warp, shape in zip(self.warps, shapes.points, strict=True)
         ]
         alignment = make_deformable_alignment(shapes, self.fit, warps, self.model)
-        return replace(
-            alignment, reference=freeze(np.array(self.reference)), findings=self.findings
-        )
+        return replace(alignment, reference=np.array(self.reference), findings=self.findings)
 
     def _iter_parts(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
         """Iterate over the parts of the shapes, each with the warps of its shapes."""

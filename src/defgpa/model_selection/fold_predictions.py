@@ -34,18 +34,20 @@ from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_agreed_axes,
-    compute_looseness,
     compute_rival_limit,
     find_reference_directions,
-    pair_with_axes,
 )
-from defgpa.solvers.eigen import Dense, Iterative, Preconditioner, Spectrum, find_lowest_axes
-from defgpa.solvers.eigenproblem import (
+from defgpa.solvers.eigen import (
+    Dense,
     ExactCentering,
+    Iterative,
     LandmarkMetric,
+    Preconditioner,
     SoftCentering,
+    Spectrum,
     add_free_axes,
     centre_cost,
+    find_lowest_axes,
     find_reference_axes,
 )
 from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
@@ -61,10 +63,12 @@ from defgpa.solvers.leave_out import (
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
+    compute_looseness,
     find_sides,
     fit_proportions_on_sides,
     fit_rigid_proportions,
     judge_proportions,
+    pair_with_axes,
 )
 from defgpa.threads import one_blas_thread
 from defgpa.tuning import DEFAULT

@@ -1,7 +1,13 @@
 """From bases to a reference: elimination of the warps, the spectrum, the proportions, the side."""
 
-from defgpa.solvers.eigen import Dense, EigenSolver, Iterative
-from defgpa.solvers.eigenproblem import Centering, ExactCentering, SoftCentering
+from defgpa.solvers.eigen import (
+    Centering,
+    Dense,
+    EigenSolver,
+    ExactCentering,
+    Iterative,
+    SoftCentering,
+)
 from defgpa.solvers.robust import Robust
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, sum_arrays, symmetrise
+from defgpa.arrays import Array, Index, sum_arrays
 from defgpa.geometry import Geometry
 from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.elimination import (
@@ -108,7 +108,10 @@ class ResidualCost:
         pairs = list(zip(self.factors, coefficients, strict=True))
         m, max_whole = self.n_landmarks, self.tuning.whole_image_landmarks
         if m <= max_whole or m <= self._landmarks_at_a_time:
-            return sum_arrays(map_blocks(lambda pair: self._expand_batch(*pair), pairs))
+            images = [np.zeros((m, coefficients[0].shape[-1])) for _ in pairs]
+            expansions = zip(self.factors, coefficients, images, strict=True)
+            map_blocks(lambda expansion: expansion[0].expand(*expansion[1:]), expansions)
+            return sum_arrays(images)
         image = np.zeros((self.n_landmarks, coefficients[0].shape[-1]), order="F")
 
         def add(landmarks: slice) -> None:
@@ -118,16 +121,12 @@ class ResidualCost:
         map_blocks(add, split_range(self.n_landmarks, self._landmarks_at_a_time))
         return image
 
-    def _expand_batch(self, factor: Factor, coefficients: Array) -> Array:
-        image = np.zeros((self.n_landmarks, coefficients.shape[-1]))
-        factor.expand(coefficients, image)
-        return image
-
     def dense(self) -> Array:
         """Return P itself, (m, m)."""
-        total = -sum_arrays(map_blocks(lambda factor: factor.gram(), self.factors))
+        grams = map_blocks(lambda factor: factor.gram(), self.factors)
+        total = -sum(grams[1:], start=grams[0])
         np.einsum("mm->m", total)[...] += self.totals
-        return symmetrise(total)
+        return np.asarray(0.5 * (total + total.T))
 
     def residual_rows(self, landmarks: Index) -> Array:
         """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""

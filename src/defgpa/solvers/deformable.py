@@ -12,7 +12,7 @@ parts of them on a cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,25 +24,27 @@ from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.geometry import Geometry
 from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
-from defgpa.solvers.eigen import Spectrum, choose_signs
-from defgpa.solvers.eigenproblem import (
+from defgpa.solvers.eigen import (
     Method,
+    Spectrum,
     WeightedCost,
     find_cheapest_axes,
     find_reference_axes,
 )
 from defgpa.solvers.proportions import (
+    FLAT,
     Moments,
-    Proportions,
+    choose_proportions,
+    compute_looseness,
     compute_moments,
     find_sides,
     fit_rigid_proportions,
-    judge_proportions,
     measure_agreement,
+    turn_to_principal_axes,
 )
 from defgpa.tuning import Tuning
 
-_FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
+_SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
 
 
 class WarpCost(WeightedCost, Protocol):
@@ -116,14 +118,6 @@ class LocalShapes:
     n_dims: int  # d
     rank: int  # d, or less where all shapes are flat
 
-    @classmethod
-    def from_geometry(
-        cls, geometry: Geometry, names: Sequence[str], landmarks: Sequence[str]
-    ) -> LocalShapes:
-        """Make the shapes of a geometry."""
-        n_dims = geometry.points.shape[-1]
-        return cls(geometry, names, landmarks, geometry.visible, n_dims, int(geometry.ranks.max()))
-
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
         return compute_moments(
@@ -166,14 +160,14 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     """
     spectrum = find_reference_axes(cost, shapes.visible, shapes.rank, method)
     moments = shapes.moments(spectrum.axes)
-    proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
+    proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
     wider = spectrum
     if proportions.determined:
         wider = add_agreed_axes(spectrum, proportions.matrix, shapes, cost, method)
     n_agreed = wider.n_axes - spectrum.n_axes
     if n_agreed:
         spectrum, moments = wider, shapes.moments(wider.axes)
-        proportions, eigenvalues = choose_proportions(shapes, spectrum, moments, method)
+        proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
 
     reference = spectrum.axes @ proportions.matrix
     signs = choose_signs(reference)
@@ -181,17 +175,17 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     signs[0] *= sides.majority  # the first column is negated where most shapes are mirrored
     reference *= signs
 
+    condition, free_directions, storage = cost.condition, cost.rank_deficiency, cost.storage
     warps = cost.fit_warps(reference)
+    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
     diagnostics = SpectralDiagnostics(
         spectrum=spectrum.values,
-        gap=spectrum.gap,
-        cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, shapes.visible, shapes.rank),
         translation_cost=float(np.linalg.norm(warps.translation)),
         offset=float(np.linalg.norm(reference.mean(axis=0))),
         extent=float(np.abs(reference).max()),
         votes=sides.votes * sides.majority,
-        condition=cost.condition,
-        free_directions=cost.rank_deficiency,
+        condition=condition,
+        free_directions=free_directions,
         residuals=spectrum.residuals,
         converged=spectrum.converged,
         excess=compute_excess(spectrum, proportions.matrix),
@@ -203,11 +197,12 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         n_dims=shapes.n_dims,
         rounds=proportions.rounds,
         method=spectrum.method,
-        storage=cost.storage,
+        storage=storage,
         n_products=spectrum.n_products,
         n_agreed_axes=n_agreed,
+        gap=spectrum.gap,
+        cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, shapes.visible, shapes.rank),
     )
-    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
     findings = tuple(
         check_solution(diagnostics, directions, shapes.names, shapes.landmarks, method.tuning)
     )
@@ -267,44 +262,24 @@ def compute_rival_limit(
     """
     extents, dearest = np.linalg.svd(matrix, compute_uv=False), values[..., rank - 1]
     longest = extents[..., 0]
-    thinness = longest / np.maximum(extents[..., rank - 1], _FLAT * longest)
+    thinness = longest / np.maximum(extents[..., rank - 1], FLAT * longest)
     limit = np.minimum(tuning.rival_cost * thinness * dearest, tuning.rival_share * n_shapes)
     is_rounding = dearest <= 1e3 * np.finfo(np.float64).eps * n_shapes
     return np.asarray(np.where(is_rounding, -np.inf, limit))
 
 
-def choose_proportions(
-    shapes: ShapeSet, spectrum: Spectrum, moments: Moments, method: Method
-) -> tuple[Proportions, Array]:
-    """Choose A of S = X A: by rigidity, or √Λ on the axes, the largest on the cheapest; and Λ."""
-    n_axes = spectrum.n_axes
-    if not method.by_rigidity:
-        prior = isinstance(method.proportions, str)
-        eigenvalues = np.asarray(shapes.prior() if prior else method.proportions)
-        return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
-    rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
-    matrix = turn_to_principal_axes(rigid.matrix)
-    if not rigid.determined:
-        matrix = pair_with_axes(shapes.prior(), n_axes)
-    return replace(rigid, matrix=matrix), np.einsum("kd,kd->d", matrix, matrix)
+def choose_signs(axes: Array) -> Array:
+    """Return signs (…, k) that put the heavier tail of each axis (…, m, k) on the positive side.
 
-
-def pair_with_axes(eigenvalues: Array, n_axes: int) -> Array:
-    """Return A (k, d) of the paper's pairing, √λ of the largest extent on the cheapest axis."""
-    stretch = np.diag(np.sqrt(eigenvalues))
-    matrix = np.zeros((n_axes, len(eigenvalues)))
-    count = min(matrix.shape)
-    matrix[:count] = stretch[:count]
-    return matrix
-
-
-def turn_to_principal_axes(matrix: Array) -> Array:
-    """Return V √Λ (k, d) of A = V √Λ Wᵀ: the same reference in its principal axes."""
-    left, extents, _ = np.linalg.svd(matrix, full_matrices=False)
-    extents = np.where(extents > _FLAT * extents[0], extents, 0.0)
-    turned = np.zeros_like(matrix)
-    turned[:, : len(extents)] = left * extents
-    return turned
+    A symmetric axis has none: then the first of its largest entries is positive.
+    """
+    cubes = axes * axes * axes  # ** 3 goes through a logarithm
+    skew, size = cubes.sum(axis=-2), np.abs(cubes).sum(axis=-2)
+    among_largest = np.abs(axes) >= (1.0 - _SYMMETRIC) * np.abs(axes).max(axis=-2, keepdims=True)
+    first = among_largest.argmax(axis=-2)[..., None, :]
+    largest = np.take_along_axis(axes, first, axis=-2)[..., 0, :]
+    sign = np.where(np.abs(skew) > _SYMMETRIC * size, np.sign(skew), np.sign(largest))
+    return np.asarray(np.where(sign == 0, 1.0, sign))
 
 
 def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array:
@@ -316,12 +291,6 @@ def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array
     if axes.shape[-1] <= rank:
         return axes
     return np.asarray(np.linalg.svd(reference, full_matrices=False)[0][..., :rank])
-
-
-def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
-    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
-    firmness = np.maximum(proportions.firmness, _FLAT**2)
-    return np.asarray(proportions.residual / np.sqrt(count * firmness))
 
 
 def compute_excess(spectrum: Spectrum, matrix: Array) -> float:

@@ -1,22 +1,45 @@
-"""Find the bottom eigenvectors of the cost: the axes that the reference is made of.
+r"""The eigenproblem of the reference: its metric, its centring, and the axes it gives.
 
-Two solvers: LAPACK on the matrix itself, and block Davidson iterations on products with a large
-one. Both return the cheapest axes, the next eigenvalue to judge the gap by, and the residuals
-‖Px − σx‖ they reached.
+The reference is spanned by the cheapest axes of P. Two changes of P come first.
+
+**The metric.** P is bounded by C = diag(c), c_j = Σ_i γ_ij the total weight of landmark j: where
+few shapes have a landmark, displacing it costs little whatever the shapes say. In the metric C that
+advantage is gone,
+
+    P x = σ C x,        0 ≤ σ ≤ 1,
+
+and σ is the share of an axis that the warps do not explain. It is solved as an ordinary problem for
+y = (C/n)^½ x, of the matrix (C/n)^-½ P (C/n)^-½; a constant x is y = (C/n)^½ 1. For complete shapes
+with equal weights C = nI, and both problems are the same.
+
+**Centring** keeps the reference at the origin, by a change of P into a cost whose cheapest axes are
+centred:
+
+    soft     P + ν v vᵀ                  charges ν‖Sᵀv‖²
+    exact    J P J + (c + 1) v vᵀ/‖v‖²   J = I − v vᵀ/‖v‖²: forbids it; c bounds the spectrum of P
+
+v is the constant vector 1, or what it is in the coordinates of the metric. For warps with free
+translations, P v = 0, both give the same axes: P's spectrum is at most n, so ν = n/‖v‖² = n/m lifts
+the constant vector out of the way.
+
+**Solvers.** LAPACK on the matrix itself, or block Davidson iterations on products with a large one.
+Both return the cheapest axes, the next eigenvalue to judge the gap by, and the residuals ‖Px − σx‖
+they reached.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, lapack
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, Mask
+from defgpa.diagnostics.checks import compute_cohesion
 from defgpa.solvers.davidson import find_bottom_eigenpairs
-
-_SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
+from defgpa.tuning import Tuning
 
 
 class Preconditioner(Protocol):
@@ -59,6 +82,15 @@ class Cost(Protocol):
 
     def preconditioner(self) -> Preconditioner:
         """Return an approximation of P⁻¹."""
+        ...
+
+
+class WeightedCost(Cost, Protocol):
+    """P of landmarks whose total weights are known."""
+
+    @property
+    def totals(self) -> Array:
+        """(…, m): c, the total weight of each landmark."""
         ...
 
 
@@ -112,6 +144,134 @@ class EigenSolver(Protocol):
     def find_axes(self, cost: Cost, count: int, start: Array | None = None) -> Spectrum:
         """Find the ``count`` cheapest axes; ``start`` (m, j) nearly spans them, if given."""
         ...
+
+
+class Centering(Protocol):
+    """A rule that keeps the reference centred."""
+
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+        """Return the cost whose cheapest axes are centred; ``constant`` (…, m) is v, or else 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class SoftCentering:
+    """Charge ν‖Sᵀ1‖² for an off-centre reference, the paper's way.
+
+    Parameters
+    ----------
+    nu : float, optional
+        ν; by default n/m, the smallest that is sure to suffice.
+    """
+
+    nu: float | None = None
+
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+        """Return P + ν v vᵀ."""
+        nu = self.nu
+        if nu is not None and not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
+            raise ValueError(
+                "The 'nu' parameter of SoftCentering must be a number of at least 0. "
+                f"Got {nu!r} instead."
+            )
+        v = np.ones(cost.n_landmarks) if constant is None else constant
+        lift = cost.norm / np.square(v).sum(axis=-1, keepdims=True) if nu is None else nu
+        return _SoftlyCentredCost(cost, v.shape[-1], cost.n_shapes, cost.norm, np.sqrt(lift) * v)
+
+
+@dataclass(frozen=True)
+class ExactCentering:
+    """Work in the complement of the constant vector: centred, whatever the warp."""
+
+    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+        """Return J P J, with the constant vector moved above the whole spectrum."""
+        v = np.ones(cost.n_landmarks) if constant is None else constant
+        unit = v / np.linalg.norm(v, axis=-1, keepdims=True)
+        return _ExactlyCentredCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """The parameters of a fit, apart from the warp."""
+
+    proportions: Array | str  # "rigid", "prior", or Λ (d,), largest first
+    centering: Centering
+    solver: EigenSolver | None
+    tuning: Tuning
+
+    @property
+    def by_rigidity(self) -> bool:
+        """Whether the shapes themselves set the proportions of the reference."""
+        return isinstance(self.proportions, str) and self.proportions == "rigid"
+
+
+def find_reference_axes(
+    cost: WeightedCost, visible: Mask, rank: int, method: Method, start: Array | None = None
+) -> Spectrum:
+    """Find the axes of the reference: ``rank`` of them, or more where more directions are free.
+
+    Where parts of the shapes can move against each other at no cost but noise, all such
+    directions are among the axes, and rigidity chooses between them.
+    """
+    spectrum = find_cheapest_axes(cost, method, rank, start)
+    return add_free_axes(spectrum, cost, visible, rank, method)
+
+
+def add_free_axes(
+    spectrum: Spectrum, cost: WeightedCost, visible: Mask, rank: int, method: Method
+) -> Spectrum:
+    """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
+    tuning, n_shapes = method.tuning, cost.n_shapes
+    may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
+    if not may_be_free or visible.all():
+        return spectrum
+    if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
+        return spectrum
+    max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
+    while True:
+        n_wanted = min(2 * n_axes + 1, max_axes)
+        spectrum = find_cheapest_axes(cost, method, n_wanted)
+        n_axes = _count_free_axes(spectrum, visible, n_shapes, rank, tuning)
+        if n_axes < n_wanted or n_wanted == max_axes:
+            return spectrum.truncate(n_axes)
+
+
+def _count_free_axes(
+    spectrum: Spectrum, visible: Mask, n_shapes: int, rank: int, tuning: Tuning
+) -> int:
+    """Count the axes that are free, beyond the ``rank`` that always are."""
+    count = rank
+    while count < spectrum.n_axes and spectrum.values[count] < tuning.free_value * n_shapes:
+        axes, direction = spectrum.axes[:, :count], spectrum.axes[:, count]
+        if not compute_cohesion(axes, direction, visible, rank) < tuning.hinged:
+            break
+        count += 1
+    return count
+
+
+def find_cheapest_axes(
+    cost: WeightedCost, method: Method, count: int, start: Array | None = None
+) -> Spectrum:
+    """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them.
+
+    By LAPACK where the landmarks are few, by iterations where they are many. Where no solver was
+    asked for, the size decides, and up to moderate sizes how the iterations go.
+    """
+    centred, metric = centre_cost(cost, method)
+    m, tuning = centred.n_landmarks, method.tuning
+    if start is not None and metric is not None:
+        start = metric.roots[:, None] * start
+    if method.solver is not None:
+        spectrum = method.solver.find_axes(centred, count, start)
+    elif m <= tuning.dense_landmarks:
+        spectrum = Dense().find_axes(centred, count)
+    elif m > tuning.moderate_landmarks:
+        spectrum = Iterative().find_axes(centred, count, start)
+    else:
+        spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
+        if not spectrum.converged:
+            spectrum = Dense().find_axes(centred, count)
+    return spectrum if metric is None else metric.restore([spectrum])[0]
 
 
 @dataclass(frozen=True)
@@ -194,15 +354,142 @@ class Iterative:
         )
 
 
-def choose_signs(axes: Array) -> Array:
-    """Return signs (…, k) that put the heavier tail of each axis (…, m, k) on the positive side.
+def centre_cost(cost: WeightedCost, method: Method) -> tuple[Cost, LandmarkMetric | None]:
+    """Return the cost whose cheapest axes are centred, and the metric it is given in.
 
-    A symmetric axis has none: then the first of its largest entries is positive.
+    The metric is C by rigidity, the paper's I (None) otherwise.
     """
-    cubes = axes * axes * axes  # ** 3 goes through a logarithm
-    skew, size = cubes.sum(axis=-2), np.abs(cubes).sum(axis=-2)
-    among_largest = np.abs(axes) >= (1.0 - _SYMMETRIC) * np.abs(axes).max(axis=-2, keepdims=True)
-    first = among_largest.argmax(axis=-2)[..., None, :]
-    largest = np.take_along_axis(axes, first, axis=-2)[..., 0, :]
-    sign = np.where(np.abs(skew) > _SYMMETRIC * size, np.sign(skew), np.sign(largest))
-    return np.asarray(np.where(sign == 0, 1.0, sign))
+    metric = LandmarkMetric.of(cost) if method.by_rigidity else None
+    if metric is None:
+        return method.centering.apply(cost), None
+    return method.centering.apply(metric.scale(cost), metric.roots), metric
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMetric:
+    """The coordinates y = (C/n)^½ x in which the metric C is the identity.
+
+    Several folds of one size have a leading axis ….
+    """
+
+    roots: Array  # (…, m): (c/n)^½
+
+    @classmethod
+    def of(cls, cost: WeightedCost) -> LandmarkMetric | None:
+        """Return the metric of a cost; None where all landmarks have the same total weight."""
+        totals = cost.totals
+        if (totals == totals[..., :1]).all():
+            return None
+        return cls(np.sqrt(totals / cost.n_shapes))
+
+    def scale(self, cost: Cost) -> Cost:
+        """Return the cost of y."""
+        n, m = cost.n_shapes, self.roots.shape[-1]
+        return _ScaledCost(cost, m, n, float(n), self.roots)
+
+    def restore(self, spectra: Sequence[Spectrum]) -> list[Spectrum]:
+        """Return spectra of y, one or those of all folds, with the axes x in their place.
+
+        They are given as orthonormal columns whose first k span the k cheapest x, for every k.
+        """
+        roots = self.roots.reshape(-1, self.roots.shape[-1])  # one row per spectrum
+        columns = np.stack([np.column_stack([s.axes, s.next_vector]) for s in spectra])
+        columns = columns / roots[..., None]
+        # moved so that the mean of every x is what its weighted mean was
+        weights = roots**2
+        means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
+        columns = columns - columns.mean(axis=-2, keepdims=True) + means
+        axes, mixing = np.linalg.qr(columns[..., :-1])
+        following = columns[..., -1:]
+        beyond = following - axes @ (axes.mT @ following)
+        lengths = np.linalg.norm(beyond, axis=-2, keepdims=True)
+        # of as many axes as there are landmarks the last is also the next one
+        is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
+        beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
+        return [
+            replace(spectrum, axes=axes[i], next_vector=beyond[i, :, 0], mixing=mixing[i])
+            for i, spectrum in enumerate(spectra)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _ChangedCost:
+    """A cost that was changed, of as many shapes and landmarks as before."""
+
+    cost: Cost
+    n_landmarks: int
+    n_shapes: int
+    norm: float
+
+    def preconditioner(self) -> Preconditioner:
+        return self.cost.preconditioner()
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledCost(_ChangedCost):
+    """(C/n)^-½ P (C/n)^-½."""
+
+    roots: Array
+
+    def multiply(self, block: Array) -> Array:
+        return np.asarray(self.cost.multiply(block / self.roots[:, None]) / self.roots[:, None])
+
+    def dense(self) -> Array:
+        matrix, inverse = self.cost.dense(), 1.0 / self.roots
+        matrix *= inverse[..., :, None]  # in place: new arrays of many folds take longer
+        matrix *= inverse[..., None, :]
+        return matrix
+
+    def preconditioner(self) -> Preconditioner:
+        return _ScaledInverse(self.cost.preconditioner(), self.roots[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledInverse:
+    """(C/n)^½ P⁻¹ (C/n)^½."""
+
+    inverse: Preconditioner
+    roots: Array  # (m, 1)
+
+    def start(self, width: int) -> Array:
+        return np.asarray(self.roots * self.inverse.start(width))
+
+    def correct(self, residuals: Array) -> Array:
+        return np.asarray(self.roots * self.inverse.correct(self.roots * residuals))
+
+
+@dataclass(frozen=True, eq=False)
+class _SoftlyCentredCost(_ChangedCost):
+    charge: Array  # (…, m): ν^½ v
+
+    def multiply(self, block: Array) -> Array:
+        image = self.cost.multiply(block)
+        image += self.charge[:, None] * (self.charge @ block)
+        return image
+
+    def dense(self) -> Array:
+        matrix = self.cost.dense()
+        matrix += self.charge[..., :, None] * self.charge[..., None, :]
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class _ExactlyCentredCost(_ChangedCost):
+    unit: Array  # (…, m): v / ‖v‖
+
+    @property
+    def lift(self) -> float:
+        """What the constant vector costs: more than any other."""
+        return self.norm + 1.0
+
+    def multiply(self, block: Array) -> Array:
+        unit = self.unit[:, None]
+        along = unit * (self.unit @ block)
+        image = self.cost.multiply(block - along)
+        return np.asarray(image - unit * (self.unit @ image) + self.lift * along)
+
+    def dense(self) -> Array:
+        matrix, row, column = self.cost.dense(), self.unit[..., None, :], self.unit[..., :, None]
+        matrix = matrix - column * (row @ matrix)
+        matrix = matrix - (matrix @ column) * row
+        return np.asarray(matrix + self.lift * column * row)

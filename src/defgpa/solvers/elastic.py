@@ -42,7 +42,7 @@ from defgpa.geometry import Geometry
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.centred_sums import THIN, CentredSums, FoldSums
-from defgpa.solvers.eigen import choose_signs
+from defgpa.solvers.deformable import choose_signs
 from defgpa.solvers.proportions import average_shapes, find_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning

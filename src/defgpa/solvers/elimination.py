@@ -99,12 +99,10 @@ class Batch:
 
     def make_warps(self, coefficients: Array, landmarks: Iterable[Array]) -> list[Warp]:
         """Make the warps of the shapes from coefficients (b, l, d); each knows its landmarks."""
-        pairs: list[Any] = [(self.bases[i], values) for i, values in enumerate(coefficients)]
-        if not isinstance(self.bases, StackedBases):
-            pairs = [basis.express_in_columns(values) for basis, values in pairs]
+        bases, coefficients = self.bases.express_in_columns(coefficients)
+        pairs = zip(coefficients, landmarks, strict=True)
         return [
-            Warp(basis, values, landmarks=points)
-            for (basis, values), points in zip(pairs, landmarks, strict=True)
+            Warp(bases[i], values, landmarks=points) for i, (values, points) in enumerate(pairs)
         ]
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
@@ -434,8 +432,8 @@ class StoredFactor(Factor):
     def project(self, block: Array) -> Array:
         """Compute Uᵀ X (b, l, k) for X (m, k)."""
         b, l, _ = self.rows.shape
-        # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side
-        return multiply_thin(block.T, self.stack_rows().T).T.reshape(b, l, -1)
+        # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side; @ would hold up other threads
+        return np.dot(block.T, self.stack_rows().T).T.reshape(b, l, -1)
 
     def multiply(self, block: Array) -> Array:
         """Compute Σ U Uᵀ X (m, k), some rows of Uᵀ at a time, to find them in the cache."""

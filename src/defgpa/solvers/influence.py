@@ -17,10 +17,16 @@ from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.deformable import LocalShapes, choose_proportions
-from defgpa.solvers.eigen import Preconditioner, Spectrum
-from defgpa.solvers.eigenproblem import Method, find_cheapest_axes, find_reference_axes
+from defgpa.solvers.deformable import LocalShapes
+from defgpa.solvers.eigen import (
+    Method,
+    Preconditioner,
+    Spectrum,
+    find_cheapest_axes,
+    find_reference_axes,
+)
 from defgpa.solvers.leave_out import SINGULAR
+from defgpa.solvers.proportions import choose_proportions
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,5 +129,5 @@ def find_reference_without(
         else find_reference_axes(reduced, visible, local.rank, method, start)
     )
     moments = remaining.moments(axes.axes)
-    proportions, _ = choose_proportions(remaining, axes, moments, method)
+    proportions, _ = choose_proportions(moments, method, remaining.prior)
     return np.asarray(axes.axes @ proportions.matrix)

@@ -15,7 +15,7 @@ keeps the paper's constraint: with A = V √Λ Wᵀ, S = (XV) √Λ has orthonor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,8 +23,10 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
 from defgpa.geometry import Geometry, compute_visible_scatters
-from defgpa.procrustes import compare_sides, find_nearest_orthogonal
+from defgpa.procrustes import find_nearest_orthogonal
+from defgpa.solvers.eigen import Method
 
+FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
 _CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are determined
@@ -84,6 +86,43 @@ def compute_moments(
     return Moments((about_mean.mT @ about_mean)[..., None, :, :], cross, square)
 
 
+def choose_proportions(
+    moments: Moments, method: Method, get_prior: Callable[[], Array]
+) -> tuple[Proportions, Array]:
+    """Choose A of S = X A: by rigidity, or √Λ on the axes, the largest on the cheapest; and Λ.
+
+    ``get_prior`` estimates Λ (d,) by Algorithm 1 of the paper.
+    """
+    n_axes = moments.cross.shape[-2]
+    if not method.by_rigidity:
+        prior = isinstance(method.proportions, str)
+        eigenvalues = np.asarray(get_prior() if prior else method.proportions)
+        return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
+    rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
+    matrix = turn_to_principal_axes(rigid.matrix)
+    if not rigid.determined:
+        matrix = pair_with_axes(get_prior(), n_axes)
+    return replace(rigid, matrix=matrix), np.einsum("kd,kd->d", matrix, matrix)
+
+
+def pair_with_axes(eigenvalues: Array, n_axes: int) -> Array:
+    """Return A (k, d) of the paper's pairing, √λ of the largest extent on the cheapest axis."""
+    stretch = np.diag(np.sqrt(eigenvalues))
+    matrix = np.zeros((n_axes, len(eigenvalues)))
+    count = min(matrix.shape)
+    matrix[:count] = stretch[:count]
+    return matrix
+
+
+def turn_to_principal_axes(matrix: Array) -> Array:
+    """Return V √Λ (k, d) of A = V √Λ Wᵀ: the same reference in its principal axes."""
+    left, extents, _ = np.linalg.svd(matrix, full_matrices=False)
+    extents = np.where(extents > FLAT * extents[0], extents, 0.0)
+    turned = np.zeros_like(matrix)
+    turned[:, : len(extents)] = left * extents
+    return turned
+
+
 def find_sides(moments: Moments, matrix: Array) -> Sides:
     r"""Find the side each shape is on: the sign of det of its cross-covariance with the reference.
 
@@ -104,6 +143,21 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     clear, leaning = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
     majority = np.where(clear != 0, clear, leaning)
     return Sides(votes, np.where(majority == 0, 1, majority))
+
+
+def compare_sides(stack: Array) -> tuple[Array, Array]:
+    """Return the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
+
+    The larger of them is σ₁ + … + σ_d, the other σ₁ + … − σ_d; rotations have it where det M > 0.
+    """
+    if stack.shape[-1] == 2:
+        (a, b), (c, e) = np.moveaxis(stack, (-2, -1), (0, 1))
+        return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
+    values = np.linalg.svd(stack, compute_uv=False)
+    total = values.sum(axis=-1)
+    larger, smaller = total, total - 2.0 * values[..., -1]
+    upright = np.linalg.det(stack) > 0.0
+    return np.where(upright, larger, smaller), np.where(upright, smaller, larger)
 
 
 def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:
@@ -308,6 +362,12 @@ def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
     sure = np.ones(matrix.shape[:-2], dtype=bool)
     residual = _compute_residual(moments, matrix, scale)
     return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
+
+
+def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
+    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
+    firmness = np.maximum(proportions.firmness, FLAT**2)
+    return np.asarray(proportions.residual / np.sqrt(count * firmness))
 
 
 def measure_agreement(moments: Moments, matrix: Array) -> Array:

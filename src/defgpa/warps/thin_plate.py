@@ -83,21 +83,17 @@ class ThinPlateBasis(FactoredBasis):
 
     def columns(self, points: Array) -> Array:
         """Return [Φ x̂ 1], (…, p, k + d + 1)."""
-        if self.grid is not None:
-            return self._compute_columns_on_grid(self.grid, points)
-        local = normalize_points(points, self.centre, self.scale)
-        k, d = self.controls.shape[-2:]
-        squared = compute_squared_distances(local, self.controls)
-        columns = make_wider_array(squared, k + d + 1)
-        compute_thin_plate_kernel(squared, d, out=columns[..., :k])
-        columns[..., k:-1] = local
-        columns[..., -1] = 1.0
-        return columns
-
-    def _compute_columns_on_grid(self, grid: Grid, points: Array) -> Array:
-        """Compute [Φ x̂ 1], a few shapes at a time, the points of a shape side by side."""
         *lead, p, d = points.shape
-        k = self.controls.shape[-2]
+        k, grid = self.controls.shape[-2], self.grid
+        if grid is None:
+            local = normalize_points(points, self.centre, self.scale)
+            squared = compute_squared_distances(local, self.controls)
+            columns = make_wider_array(squared, k + d + 1)
+            compute_thin_plate_kernel(squared, d, out=columns[..., :k])
+            columns[..., k:-1] = local
+            columns[..., -1] = 1.0
+            return columns
+        # a few shapes at a time, the points of a shape side by side
         columns = np.empty((*lead, k + d + 1, p))
         local = columns[..., k:-1, :]
         np.subtract(points.mT, self.centre[..., None], out=local)
