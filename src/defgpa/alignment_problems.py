@@ -23,7 +23,7 @@ from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_st
 from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
 from defgpa.solvers.influence import find_reference_without
 from defgpa.solvers.registration import RidgeRegistration
-from defgpa.warps import Warp, WarpModel
+from defgpa.warps import WarpModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,17 @@ class DeformableProblem:
 
     def align(self) -> Alignment:
         """Align the shapes."""
-        warps = make_warps(self.cost, self.fit.coefficients, self.shapes)
-        return make_deformable_alignment(self.shapes, self.fit, warps, self.model)
+        fit, shapes = self.fit, self.shapes
+        return Alignment(
+            shapes,
+            fit.reference,
+            self.cost.make_warps(fit.coefficients, shapes.points),
+            fit.eigenvalues,
+            fit.diagnostics,
+            RidgeRegistration(self.model),
+            np.eye(shapes.n_dims),
+            fit.findings,
+        )
 
     def measure_influence(self, shape: int, landmarks: Index, shapes: Shapes) -> float | None:
         """Measure by how much the reference changes without some landmarks of one shape.
@@ -138,7 +147,7 @@ class ElasticProblem:
         return Alignment(
             self.shapes,
             fit.reference,
-            make_warps(cost, coefficients, self.shapes),
+            cost.make_warps(coefficients, self.shapes.points),
             np.einsum("md,md->d", fit.reference, fit.reference),
             fit.facts(),
             ElasticRegistration(model, dial.rigidity, dial.scaling),
@@ -159,36 +168,11 @@ class ElasticProblem:
 
     def _align_softly(self) -> Alignment:
         """Return the deformable alignment, at the size that all of the dial has."""
-        cost, fit = self.deformable.cost, self.deformable.fit
-        reference = soft_end(self.deformable.local.geometry, fit.reference)
-        warps = make_warps(cost, cost.fit_warps(reference).coefficients, self.shapes)
-        eigenvalues = np.einsum("md,md->d", reference, reference)
-        sized = replace(fit, reference=reference, eigenvalues=eigenvalues)
-        return make_deformable_alignment(self.shapes, sized, warps, self.deformable.model)
-
-
-def make_warps(
-    cost: ResidualCost, coefficients: Sequence[Array], shapes: Shapes
-) -> tuple[Warp, ...]:
-    """Make one warp per shape from the coefficients (b, l, d) of every batch."""
-    warps: list[Warp] = []
-    for factor, values in zip(cost.factors, coefficients, strict=True):
-        landmarks = [shapes.points[i] for i in factor.batch.shapes]
-        warps += factor.batch.make_warps(values, landmarks)
-    return tuple(warps)
-
-
-def make_deformable_alignment(
-    shapes: Shapes, fit: DeformableFit, warps: Sequence[Warp], model: WarpModel
-) -> Alignment:
-    """Make the alignment of a deformable fit."""
-    return Alignment(
-        shapes,
-        fit.reference,
-        tuple(warps),
-        fit.eigenvalues,
-        fit.diagnostics,
-        RidgeRegistration(model),
-        np.eye(shapes.n_dims),
-        fit.findings,
-    )
+        cost, shapes = self.deformable.cost, self.shapes
+        reference = soft_end(self.deformable.local.geometry, self.deformable.fit.reference)
+        return replace(
+            self.deformable.align(),
+            reference=reference,
+            warps=cost.make_warps(cost.fit_warps(reference).coefficients, shapes.points),
+            eigenvalues=np.einsum("md,md->d", reference, reference),
+        )

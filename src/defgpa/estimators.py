@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -67,7 +66,7 @@ from defgpa.solvers.robust import (
 )
 from defgpa.threads import USUAL_FEATURES, choose_threads
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Affine, ThinPlateSpline, Warp, WarpModel
+from defgpa.warps import ThinPlateSpline, Warp, WarpModel
 from defgpa.warps.parameters import stiffen
 
 
@@ -76,6 +75,7 @@ class AlignmentEstimator(SklearnInterface):
 
     robust: Robust | bool = False
     tuning: Tuning | None = None
+    features_per_landmark = 4  # of affine maps and motions; decides how many threads pay
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -102,7 +102,7 @@ class AlignmentEstimator(SklearnInterface):
         Their geometry is returned, too, and the warps as they were eliminated, where they were.
         """
         valid, geometry = self._validate(shapes)
-        with self._choose_threads(valid):
+        with choose_threads(valid.visible.size * self.features_per_landmark):
             shared, shared_geometry = keep_common_landmarks(valid, geometry)
             alignment, problem = self._align_core(shared, shared_geometry)
             if shared.n_landmarks < valid.n_landmarks:
@@ -130,7 +130,7 @@ class AlignmentEstimator(SklearnInterface):
 
         def fit(weights: Array, stiffness: float) -> WeightedFit:
             weighted = core.with_weights(weights)
-            with self._choose_threads(core):
+            with choose_threads(core.visible.size * self.features_per_landmark):
                 fitted = self._fit_with_weights(core, weighted, stiffness)
             # a fit has relative weights
             unit = weighted.relative_weights.sum() / weights.sum()
@@ -221,13 +221,6 @@ class AlignmentEstimator(SklearnInterface):
     def solve(self, shapes: ShapesLike) -> Alignment:
         """Align shapes without checking them for mistakes."""
         return self._solve(shapes)[0]
-
-    def _choose_threads(self, shapes: Shapes) -> AbstractContextManager[None]:
-        """Use as many threads as pay: a landmark becomes more numbers where warps bend."""
-        bends = not isinstance(getattr(self, "warp", Affine()), Affine)
-        return choose_threads(
-            shapes.visible.size * (USUAL_FEATURES if bends else shapes.n_dims + 1)
-        )
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Any:
         """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""
@@ -344,6 +337,8 @@ class DefGPA(AlignmentEstimator):
     True
     """
 
+    features_per_landmark = USUAL_FEATURES
+
     def __init__(
         self,
         warp: WarpModel | None = None,
@@ -401,6 +396,7 @@ class DefGPA(AlignmentEstimator):
             centering,
             solver,
             self.tuning or DEFAULT,
+            by_rigidity=isinstance(proportions, str) and proportions == "rigid",
         )
 
     def _align_core(
@@ -473,6 +469,8 @@ class ElasticGPA(AlignmentEstimator):
     >>> model.reference_.shape, model.alignment_.diagnostics.converged
     ((20, 2), True)
     """
+
+    features_per_landmark = USUAL_FEATURES
 
     def __init__(
         self,
@@ -673,7 +671,7 @@ def prepare_problem(
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid, geometry = estimator._validate(shapes)
-    with estimator._choose_threads(valid):
+    with choose_threads(valid.visible.size * estimator.features_per_landmark):
         return estimator.prepare(*keep_common_landmarks(valid, geometry))
 
 

@@ -61,18 +61,14 @@ class Geometry(Stack):
         limits = np.maximum(min_extent, self.rounding)[:, None]
         return np.asarray(self.squared_extents < limits**2 * self.squared_extents[:, :1])
 
-    def find_planar(self, min_extent: float = DEFAULT.flat) -> Mask:
-        """Return which shapes (n,) in 3-D are planar to within this share of their length."""
-        is_thin = self.find_thin_axes(min_extent)
-        return np.asarray(is_thin[:, -1] & ~is_thin[:, 1])  # a line has no plane
-
     def project_to_planes(self, min_extent: float = DEFAULT.flat) -> Geometry:
         """Project the shapes that are planar but for rounding onto their planes.
 
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.
         Far from the origin rounding moves the points off the plane again, but not the centred ones.
         """
-        is_planar = self.find_planar(min_extent)
+        is_thin = self.find_thin_axes(min_extent)
+        is_planar = is_thin[:, -1] & ~is_thin[:, 1]  # a line has no plane
         if not is_planar.any():
             return self
         normal = self.axes[is_planar][:, :, -1:]

@@ -227,23 +227,6 @@ def fit_similarity(source: ArrayLike, target: ArrayLike) -> Motion:
     return _fit_one_motion(source, target, SIMILARITY)
 
 
-def fit_orthogonal(source: ArrayLike, target: ArrayLike) -> Motion:
-    """Find the rotation or reflection, and translation; ``det(rotation)`` tells which it is.
-
-    It takes one more dimension of points to decide: landmarks on one line (in 3-D: in one
-    plane) are their own mirror image, and raise DegenerateShapeError.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> corner = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
-    >>> mirrored = fit_orthogonal(corner, corner * [-1.0, 1.0])
-    >>> round(float(np.linalg.det(mirrored.rotation)))
-    -1
-    """
-    return _fit_one_motion(source, target, ORTHOGONAL)
-
-
 def fit_motions(
     source: Array, target: Array, weights: Array | Mask | None = None, motions: Motions = RIGID
 ) -> Motion:
@@ -275,7 +258,7 @@ def fit_motions(
     divisor = np.where(count > 0, count, 1.0)[..., np.newaxis]
     column = masses[..., np.newaxis]
     x, y = (np.where(column > 0, points, 0.0) for points in (source, target))
-    x_reach, y_reach = _find_largest_coordinate(x), _find_largest_coordinate(y)
+    x_reach, y_reach = (np.abs(points).max(axis=(-1, -2), initial=0.0) for points in (x, y))
     # sums over landmarks as products: far faster than a reduction along a middle axis
     x_mean, y_mean = ((column.mT @ points)[..., 0, :] / divisor for points in (x, y))
     x, y = x - x_mean[..., np.newaxis, :], y - y_mean[..., np.newaxis, :]
@@ -444,19 +427,17 @@ def _fit_one_motion(source: ArrayLike, target: ArrayLike, motions: Motions) -> M
         )
     motion = fit_motions(x, y, motions=motions)
     if not motion.determined:
-        raise DegenerateShapeError(_explain_degeneracy(x, y, motions))
+        raise DegenerateShapeError(_explain_degeneracy(x, y))
     return motion
 
 
-def _explain_degeneracy(x: Array, y: Array, motions: Motions) -> str:
+def _explain_degeneracy(x: Array, y: Array) -> str:
     """Say in one sentence why two shapes leave more than one best motion."""
     d = x.shape[1]
     shared = int((~np.isnan(x[:, 0]) & ~np.isnan(y[:, 0])).sum())
-    needed = d + 1 if motions.reflections else d
-    motion = "A rotation or reflection" if motions.reflections else "A rotation"
-    flat = ["on one point", "on one line", "in one plane"][needed - 2]
+    flat = ["on one point", "on one line"][d - 2]
     return (
-        f"{motion} in {d}-D needs at least {needed} shared landmarks that do not all lie {flat} "
+        f"A rotation in {d}-D needs at least {d} shared landmarks that do not all lie {flat} "
         f"(or nearly so), in both shapes; these two shapes share {shared}, and they leave more "
         "than one best motion. Add landmarks both shapes see."
     )

@@ -392,11 +392,11 @@ def test_of_several_shapes_those_that_are_flat_are_laid_into_their_planes():
     points = np.random.default_rng(0).normal(size=(3, 20, 3))
     points[1, :, 2] *= 1e-6
     geometry = measure_geometry(points, np.ones((3, 20), dtype=bool))
-    assert geometry.find_planar().tolist() == [False, True, False]
+    assert geometry.find_thin_axes()[:, 2].tolist() == [False, True, False]
     laid = geometry.project_to_planes()
     np.testing.assert_array_equal(laid.points[[0, 2]], points[[0, 2]])
     assert (laid.extents[:, 2] > 0.0).tolist() == [True, False, True]
-    assert not geometry.find_planar(min_extent=1e-7).any()
+    assert geometry.project_to_planes(min_extent=1e-7) is geometry
 
 
 def test_hidden_points_do_not_count_however_the_frames_are_made():

@@ -14,10 +14,10 @@ from defgpa.solvers.columns import (
     store_column_factor,
     stream_factor,
 )
+from defgpa.solvers.cost import make_batches
 from defgpa.solvers.elimination import (
     POOR_CONDITION,
     append_penalty_rows,
-    make_batches,
     ridge_from_features,
     ridge_from_normal_matrix,
     store_factor,

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from defgpa import Affine, DefGPA, FreeForm, Shapes, Warp
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.columns import store_column_factor
-from defgpa.solvers.cost import ResidualCost, build_cost
-from defgpa.solvers.elimination import make_batches, store_factor
+from defgpa.solvers.cost import ResidualCost, build_cost, make_batches
+from defgpa.solvers.elimination import store_factor
 from defgpa.solvers.sparse_columns import (
     multiply_by_transpose,
     store_sparse_factor,

@@ -110,7 +110,9 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
         errors=errors,
         mirrored=tuple(compress(core.names, side.votes * side.majority < 0)),
         outliers=tuple(compress(core.names, _find_outliers(errors, core.n_dims, tuning))),
-        other_size=tuple(compress(core.names, _is_other_size(sizes, tuning))),
+        other_size=tuple(
+            compress(core.names, (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
+        ),
         exchanged=tuple(exchanged),
         misplaced=tuple(
             misplacement
@@ -334,7 +336,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Return which shapes have another size, with none in between, as growth would have it."""
-    odd = _is_other_size(sizes, tuning)
+    odd = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):
         return odd
@@ -344,11 +346,6 @@ def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     if small.any() and sizes[small].max() * tuning.none_between > usual.min():
         odd = odd & ~small
     return odd
-
-
-def _is_other_size(sizes: Array, tuning: Tuning) -> Mask:
-    """Return which sizes (n,), against the median, are very different."""
-    return np.asarray((sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
 
 
 def _find_exchanges(

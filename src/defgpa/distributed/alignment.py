@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from defgpa.alignment import Alignment
-from defgpa.alignment_problems import make_deformable_alignment
 from defgpa.arrays import Array
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.solution import SpectralDiagnostics
@@ -29,6 +28,7 @@ from defgpa.io import read_shapes
 from defgpa.lone_landmarks import extend_reference, report_lone_landmarks
 from defgpa.shapes import Shapes
 from defgpa.solvers.deformable import DeformableFit, fit_deformable
+from defgpa.solvers.registration import RidgeRegistration
 from defgpa.warps import Warp, WarpModel
 
 
@@ -101,8 +101,16 @@ class DistributedAlignment:
             Warp(warp.basis, warp.coefficients, landmarks=shape[self.shapes.common])
             for warp, shape in zip(self.warps, shapes.points, strict=True)
         ]
-        alignment = make_deformable_alignment(shapes, self.fit, warps, self.model)
-        return replace(alignment, reference=np.array(self.reference), findings=self.findings)
+        return Alignment(
+            shapes,
+            np.array(self.reference),
+            tuple(warps),
+            self.fit.eigenvalues,
+            self.fit.diagnostics,
+            RidgeRegistration(self.model),
+            np.eye(shapes.n_dims),
+            self.findings,
+        )
 
     def _iter_parts(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
         """Iterate over the parts of the shapes, each with the warps of its shapes."""

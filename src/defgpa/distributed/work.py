@@ -16,11 +16,11 @@ import numpy as np
 from defgpa.arrays import Array, Index, Mask
 from defgpa.geometry import Geometry, measure_geometry
 from defgpa.solvers.columns import ridge_from_gram
+from defgpa.solvers.cost import make_batches
 from defgpa.solvers.elimination import (
     Batch,
     Ridge,
     append_penalty_rows,
-    make_batches,
     ridge_from_features,
 )
 from defgpa.solvers.proportions import Moments, compute_moments
@@ -103,7 +103,7 @@ def compute_triangles(blocks: list[Block]) -> list[Array]:
     """Compute the triangle (b, l, l) of the QR decomposition of the features, per batch."""
     triangles = []
     for block in blocks:
-        mixing = block.batch.mixing
+        mixing = block.batch.bases.mixing
         features = block.columns if mixing is None else block.columns @ mixing
         triangles.append(np.asarray(np.linalg.qr(features, mode="r")))
     return triangles
@@ -112,7 +112,9 @@ def compute_triangles(blocks: list[Block]) -> list[Array]:
 def fit_ridges(batches: list[Batch], *grams: list[Array]) -> list[Ridge]:
     """Fit the regressions from the Gram matrices of all blocks."""
     return [
-        ridge_from_gram(add_arrays(*terms), batch.mixing, batch.bases.penalty(), batch.rounding)[0]
+        ridge_from_gram(
+            add_arrays(*terms), batch.bases.mixing, batch.bases.penalty(), batch.rounding
+        )[0]
         for batch, terms in zip(batches, zip(*grams, strict=True), strict=True)
     ]
 

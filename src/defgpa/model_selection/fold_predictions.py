@@ -34,6 +34,7 @@ from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_agreed_axes,
+    compute_looseness,
     compute_rival_limit,
     find_reference_directions,
 )
@@ -63,7 +64,6 @@ from defgpa.solvers.leave_out import (
 from defgpa.solvers.proportions import (
     Moments,
     Proportions,
-    compute_looseness,
     find_sides,
     fit_proportions_on_sides,
     fit_rigid_proportions,
@@ -394,8 +394,14 @@ class _Reduction:
         )
         weights = None if geometry.weights is None else geometry.weights[:, remaining]
         restricted = measure_geometry(points, geometry.visible[:, remaining], weights)
-        labels = [local.landmarks[int(j)] for j in remaining]
-        return LocalShapes.from_geometry(restricted.project_to_planes(), local.names, labels)
+        restricted = restricted.project_to_planes()
+        return replace(
+            local,
+            geometry=restricted,
+            landmarks=[local.landmarks[int(j)] for j in remaining],
+            visible=restricted.visible,
+            rank=int(restricted.ranks.max()),
+        )
 
 
 def predict_deformable(

@@ -126,7 +126,7 @@ def _count_landmarks(batch: Batch, n_bytes: int) -> int:
 
 def _width(batch: Batch) -> int:
     """Return the number of columns, r."""
-    mixing = batch.mixing
+    mixing = batch.bases.mixing
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
 
 
@@ -134,7 +134,9 @@ def fit_ridge(
     batch: Batch, gram: Array, columns_of: Callable[[slice], Array]
 ) -> tuple[Ridge, Array]:
     """Fit the ridge of columns with this Gram matrix, refined where needed; and mixing @ Y."""
-    ridge, combine = ridge_from_gram(gram, batch.mixing, batch.bases.penalty(), batch.rounding)
+    ridge, combine = ridge_from_gram(
+        gram, batch.bases.mixing, batch.bases.penalty(), batch.rounding
+    )
     if (ridge.condition < POOR_CONDITION).all():
         return ridge, combine
     ridge = refine_ridge(batch, columns_of, ridge)
@@ -150,7 +152,7 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
     """
     chosen = ~(ridge.condition < POOR_CONDITION)
     penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
-    mixing, rounding = batch.mixing, batch.rounding[chosen]
+    mixing, rounding = batch.bases.mixing, batch.rounding[chosen]
 
     def features_of(landmarks: slice) -> Array:
         columns = columns_of(landmarks)[chosen]

@@ -21,8 +21,8 @@ from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.elimination import (
     Batch,
     Factor,
+    StackedBases,
     StoredFactor,
-    make_batches,
     store_factor,
 )
 from defgpa.solvers.preconditioner import LowRankInverse, make_preconditioner
@@ -31,9 +31,9 @@ from defgpa.solvers.sparse_columns import (
     store_sparse_factor,
     stream_sparse_factor,
 )
-from defgpa.threads import map_blocks, split_range
+from defgpa.threads import USUAL_FEATURES, map_blocks, split_range
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import SparseBasis, WarpModel
+from defgpa.warps import SparseBasis, Warp, WarpFamily, WarpModel
 
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
@@ -201,12 +201,22 @@ class ResidualCost:
 
     def fit_warps(self, reference: Array) -> FittedWarps:
         """Compute W = Y Uᵀ S of every batch, (b, l, d), and P1, which needs the same pass."""
-        ones = np.ones((self.n_landmarks, 1))
-        projections = self.project(np.hstack([reference, ones]))
-        explained = self.expand([values[..., -1:] for values in projections])
-        pairs = zip(self.factors, projections, strict=True)
-        coefficients = [factor.ridge.inverse @ values[..., :-1] for factor, values in pairs]
-        return FittedWarps(coefficients, self.totals - explained[:, 0])
+        block = np.column_stack([reference, np.ones(len(reference))])
+        fits = map_blocks(lambda factor: factor.fit_warps(block), self.factors)
+        coefficients, explained = zip(*fits, strict=True)
+        return FittedWarps(coefficients, self.totals - sum(explained[1:], start=explained[0]))
+
+    def make_warps(self, coefficients: Sequence[Array], points: Array) -> tuple[Warp, ...]:
+        """Make one warp per shape from the coefficients (b, l, d) of every batch.
+
+        Each knows its landmarks, ``points`` (n, m, d).
+        """
+        warps: list[Warp] = []
+        for factor, values in zip(self.factors, coefficients, strict=True):
+            bases, values = factor.batch.bases.express_in_columns(values)
+            pairs = zip(values, points[factor.batch.shapes], strict=True)
+            warps += [Warp(bases[i], w, landmarks=x) for i, (w, x) in enumerate(pairs)]
+        return tuple(warps)
 
 
 def build_cost(
@@ -236,3 +246,66 @@ def _choose_storage(
         stored = n * count_storage_bytes(first) <= budget
         return store_sparse_factor if stored else stream_sparse_factor
     return store_column_factor if fits else stream_factor
+
+
+def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
+    """Put all shapes into batches, in order, each shape with its basis."""
+    if not isinstance(model, WarpFamily):
+        return _make_batches_one_by_one(geometry, model, tuning)
+    n, m, _ = geometry.points.shape
+
+    blocks = [slice(0, n)]  # one batch of few landmarks, whatever the model
+    if 8 * n * m * USUAL_FEATURES > tuning.few_bytes:
+        n_features = model.bases(geometry[:1]).penalty().shape[-1]
+        blocks = split_range(n, _choose_batch_size(n, m, n_features, tuning))
+    parts = [geometry] if len(blocks) == 1 else [geometry[block] for block in blocks]
+    return [
+        Batch(
+            np.arange(n)[block],
+            some.points,
+            some.visible,
+            some.weights,
+            bases,
+            some.rounding,
+            tuning,
+        )
+        for block, some, bases in zip(blocks, parts, map_blocks(model.bases, parts), strict=True)
+    ]
+
+
+def _choose_batch_size(n: int, m: int, n_features: int, tuning: Tuning) -> int:
+    """Return how many shapes a batch has; all of them where their features are few."""
+    size = 8 * n * m * n_features
+    if size <= tuning.few_bytes:
+        return n
+    # two or four threads then have equally much to do
+    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
+
+
+def _make_batches_one_by_one(geometry: Geometry, model: WarpModel, tuning: Tuning) -> list[Batch]:
+    """Make a basis for each shape; consecutive shapes with equally many features share a batch."""
+    points, visible, weights = geometry.points, geometry.visible, geometry.weights
+    members = [model.basis(shape[mask]) for shape, mask in zip(points, visible, strict=True)]
+    sizes = [
+        np.shape(basis.features(shape[mask]))[1]
+        for basis, shape, mask in zip(members, points, visible, strict=True)
+    ]
+    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
+    batches = []
+    for equal in np.split(np.arange(len(sizes)), starts[1:]):
+        size = sizes[equal[0]]
+        for chunk in split_range(
+            len(equal), _choose_batch_size(len(equal), points.shape[1], size, tuning)
+        ):
+            numbers = equal[chunk]
+            batch = Batch(
+                numbers,
+                points[numbers],
+                visible[numbers],
+                None if weights is None else weights[numbers],
+                StackedBases(tuple(members[i] for i in numbers), size),
+                geometry.rounding[numbers],
+                tuning,
+            )
+            batches.append(batch)
+    return batches

@@ -34,8 +34,8 @@ from defgpa.solvers.eigen import (
 from defgpa.solvers.proportions import (
     FLAT,
     Moments,
+    Proportions,
     choose_proportions,
-    compute_looseness,
     compute_moments,
     find_sides,
     fit_rigid_proportions,
@@ -175,9 +175,11 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     signs[0] *= sides.majority  # the first column is negated where most shapes are mirrored
     reference *= signs
 
+    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
+    looseness = compute_looseness(proportions, shapes.n_dims * shapes.visible.sum())
+    excess = compute_excess(spectrum, proportions.matrix)
     condition, free_directions, storage = cost.condition, cost.rank_deficiency, cost.storage
     warps = cost.fit_warps(reference)
-    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
     diagnostics = SpectralDiagnostics(
         spectrum=spectrum.values,
         translation_cost=float(np.linalg.norm(warps.translation)),
@@ -188,9 +190,9 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         free_directions=free_directions,
         residuals=spectrum.residuals,
         converged=spectrum.converged,
-        excess=compute_excess(spectrum, proportions.matrix),
+        excess=excess,
         similarity_residual=float(proportions.residual),
-        looseness=float(compute_looseness(proportions, shapes.n_dims * shapes.visible.sum())),
+        looseness=float(looseness),
         proportions_converged=bool(proportions.converged),
         proportions_determined=bool(proportions.determined),
         proportions=method.proportions if isinstance(method.proportions, str) else "given",
@@ -291,6 +293,12 @@ def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array
     if axes.shape[-1] <= rank:
         return axes
     return np.asarray(np.linalg.svd(reference, full_matrices=False)[0][..., :rank])
+
+
+def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
+    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
+    firmness = np.maximum(proportions.firmness, FLAT**2)
+    return np.asarray(proportions.residual / np.sqrt(count * firmness))
 
 
 def compute_excess(spectrum: Spectrum, matrix: Array) -> float:

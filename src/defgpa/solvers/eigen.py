@@ -198,11 +198,7 @@ class Method:
     centering: Centering
     solver: EigenSolver | None
     tuning: Tuning
-
-    @property
-    def by_rigidity(self) -> bool:
-        """Whether the shapes themselves set the proportions of the reference."""
-        return isinstance(self.proportions, str) and self.proportions == "rigid"
+    by_rigidity: bool  # whether the shapes themselves set the proportions: "rigid"
 
 
 def find_reference_axes(

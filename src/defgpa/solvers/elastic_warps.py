@@ -89,5 +89,5 @@ class ElasticRegistration:
         linear = linear_projections(cost, rows, weighted_rows, ("given",))
         anchors = Anchors.of(geometry, reference)
         fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
-        (coefficients,) = elastic_weights(cost, linear, weighted_rows, fit)
-        return cost.factors[0].batch.make_warps(coefficients, [points])[0]
+        coefficients = elastic_weights(cost, linear, weighted_rows, fit)
+        return cost.make_warps(coefficients, points[None])[0]

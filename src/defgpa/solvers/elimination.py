@@ -21,7 +21,6 @@ algebra is one call for all of them. Here U is stored; ``columns`` computes that
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -38,10 +37,9 @@ from defgpa.arrays import (
     symmetrise,
 )
 from defgpa.errors import ShapeError
-from defgpa.geometry import Geometry
-from defgpa.threads import USUAL_FEATURES, map_blocks, split_range
+from defgpa.threads import split_range
 from defgpa.tuning import DEFAULT, Tuning
-from defgpa.warps import Basis, FactoredBasis, Warp, WarpFamily, WarpModel
+from defgpa.warps import Basis, FactoredBasis
 
 POOR_CONDITION = 5e7  # of FᵀF + R, estimated: below, P keeps twelve digits with Cholesky
 
@@ -88,22 +86,10 @@ class Batch:
         deflated = self.bases.deflate()
         return self if deflated is None else replace(self, bases=deflated)
 
-    @property
-    def mixing(self) -> Array | None:
-        """(b, r, l), or None for the identity: features = columns @ mixing."""
-        return self.bases.mixing
-
     def mix(self, ridge: Ridge) -> Array:
         """Return mixing @ Y (b, r, l), so that U = columns @ (mixing @ Y)."""
-        return ridge.inverse if self.mixing is None else self.mixing @ ridge.inverse
-
-    def make_warps(self, coefficients: Array, landmarks: Iterable[Array]) -> list[Warp]:
-        """Make the warps of the shapes from coefficients (b, l, d); each knows its landmarks."""
-        bases, coefficients = self.bases.express_in_columns(coefficients)
-        pairs = zip(coefficients, landmarks, strict=True)
-        return [
-            Warp(bases[i], values, landmarks=points) for i, (values, points) in enumerate(pairs)
-        ]
+        mixing = self.bases.mixing
+        return ridge.inverse if mixing is None else mixing @ ridge.inverse
 
     def columns(self, landmarks: slice = slice(None)) -> Array:
         """Return Γ^½ times the columns of these landmarks, (b, p, r), for the regression."""
@@ -172,69 +158,6 @@ def expand_penalty(basis: Basis, size: int) -> Array:
             f"got size {penalty.shape}."
         )
     return penalty
-
-
-def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:
-    """Put all shapes into batches, in order, each shape with its basis."""
-    if not isinstance(model, WarpFamily):
-        return _make_batches_one_by_one(geometry, model, tuning)
-    n, m, _ = geometry.points.shape
-
-    blocks = [slice(0, n)]  # one batch of few landmarks, whatever the model
-    if 8 * n * m * USUAL_FEATURES > tuning.few_bytes:
-        n_features = model.bases(geometry[:1]).penalty().shape[-1]
-        blocks = split_range(n, _choose_batch_size(n, m, n_features, tuning))
-    parts = [geometry] if len(blocks) == 1 else [geometry[block] for block in blocks]
-    return [
-        Batch(
-            np.arange(n)[block],
-            some.points,
-            some.visible,
-            some.weights,
-            bases,
-            some.rounding,
-            tuning,
-        )
-        for block, some, bases in zip(blocks, parts, map_blocks(model.bases, parts), strict=True)
-    ]
-
-
-def _choose_batch_size(n: int, m: int, n_features: int, tuning: Tuning) -> int:
-    """Return how many shapes a batch has; all of them where their features are few."""
-    size = 8 * n * m * n_features
-    if size <= tuning.few_bytes:
-        return n
-    # two or four threads then have equally much to do
-    return -(-n // (4 * -(-size // (4 * tuning.batch_bytes))))
-
-
-def _make_batches_one_by_one(geometry: Geometry, model: WarpModel, tuning: Tuning) -> list[Batch]:
-    """Make a basis for each shape; consecutive shapes with equally many features share a batch."""
-    points, visible, weights = geometry.points, geometry.visible, geometry.weights
-    members = [model.basis(shape[mask]) for shape, mask in zip(points, visible, strict=True)]
-    sizes = [
-        np.shape(basis.features(shape[mask]))[1]
-        for basis, shape, mask in zip(members, points, visible, strict=True)
-    ]
-    starts = np.flatnonzero(np.diff(sizes, prepend=-1))
-    batches = []
-    for equal in np.split(np.arange(len(sizes)), starts[1:]):
-        size = sizes[equal[0]]
-        for chunk in split_range(
-            len(equal), _choose_batch_size(len(equal), points.shape[1], size, tuning)
-        ):
-            numbers = equal[chunk]
-            batch = Batch(
-                numbers,
-                points[numbers],
-                visible[numbers],
-                None if weights is None else weights[numbers],
-                StackedBases(tuple(members[i] for i in numbers), size),
-                geometry.rounding[numbers],
-                tuning,
-            )
-            batches.append(batch)
-    return batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,6 +320,16 @@ class Factor(ABC):
         rows = self.stack_rows()
         return rows.T @ rows
 
+    def fit_warps(self, block: Array) -> tuple[Array, Array]:
+        """Compute W = Y Uᵀ S (b, l, d), and Σ U Uᵀ1 (m,), from a block [S 1] (m, d + 1)."""
+        projections, m = self.project(block), len(block)
+        explained = np.zeros((m, 1))
+        at_a_time = m if m <= self.batch.tuning.whole_image_landmarks else self.landmarks_at_a_time
+        for start in range(0, m, at_a_time):
+            landmarks = slice(start, start + at_a_time)
+            self.expand(projections[..., -1:], explained[landmarks], landmarks)
+        return self.ridge.inverse @ projections[..., :-1], explained[:, 0]
+
     def feature_rows(self, landmarks: Index) -> Array:
         """Compute the rows of U of these landmarks, transposed (b, l, p)."""
         indicator = np.zeros((self.batch.n_landmarks, len(landmarks)))
@@ -471,7 +404,9 @@ class StoredFactor(Factor):
 
 def store_factor(batch: Batch) -> StoredFactor:
     """Compute Uᵀ = YᵀFᵀΓ of a batch of small shapes."""
-    features, penalty = batch.weigh(batch.bases.features(batch.points)), batch.bases.penalty()
+    columns, penalty = batch.bases.columns(batch.points), batch.bases.penalty()
+    mixing = batch.bases.mixing
+    features = batch.weigh(columns if mixing is None else columns @ mixing)
     ridge = ridge_from_normal_matrix(features.mT @ features, penalty, batch.rounding)
     poor = ~(ridge.condition < POOR_CONDITION)
     if poor.any():

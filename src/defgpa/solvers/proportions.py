@@ -53,6 +53,7 @@ class Sides:
 
     votes: Index  # (…, n): +1 the side of the axes, −1 the other, 0 for a shape that cannot tell
     majority: Index  # (…): +1 or −1, the side of most shapes that can tell, or else of most
+    chosen: Array  # (…, n): the side of the majority, or the other if a shape clearly is on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,9 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     votes = np.where(1.0 - worse**2 / size > _CLEARLY * left, preferred, 0)
     clear, leaning = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
     majority = np.where(clear != 0, clear, leaning)
-    return Sides(votes, np.where(majority == 0, 1, majority))
+    majority = np.where(majority == 0, 1, majority)
+    most = majority[..., None]
+    return Sides(votes, majority, np.where(votes == -most, -most, most).astype(np.float64))
 
 
 def compare_sides(stack: Array) -> tuple[Array, Array]:
@@ -178,7 +181,7 @@ def fit_rigid_proportions(
     one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _solve_closed_form(moments)
-    side, same_side = _choose_sides(moments, matrix), np.ones_like(moments.square)
+    side, same_side = find_sides(moments, matrix).chosen, np.ones_like(moments.square)
     mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
     k, d = matrix.shape[-2:]
     if k <= d:
@@ -358,16 +361,10 @@ def _extrapolate(
 
 def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
     """Measure how well similarities of the shapes agree with given proportions A."""
-    _, scale = _Descent.of(moments, _choose_sides(moments, matrix)).fit_similarities(matrix)
+    _, scale = _Descent.of(moments, find_sides(moments, matrix).chosen).fit_similarities(matrix)
     sure = np.ones(matrix.shape[:-2], dtype=bool)
     residual = _compute_residual(moments, matrix, scale)
     return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
-
-
-def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
-    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
-    firmness = np.maximum(proportions.firmness, FLAT**2)
-    return np.asarray(proportions.residual / np.sqrt(count * firmness))
 
 
 def measure_agreement(moments: Moments, matrix: Array) -> Array:
@@ -376,7 +373,7 @@ def measure_agreement(moments: Moments, matrix: Array) -> Array:
     A = Σ (Σ G)⁻¹ s C R is the sum of what every shape adds to it, and (Σ G)⁻¹ (s C R − G A) is what
     that differs from its share: the sum of their squares is the squared standard error of A.
     """
-    descent = _Descent.of(moments, _choose_sides(moments, matrix))
+    descent = _Descent.of(moments, find_sides(moments, matrix).chosen)
     turn, scale = descent.fit_similarities(matrix)
     posed = moments.cross @ (scale[..., None, None] * turn)
     n = moments.cross.shape[-3]
@@ -408,13 +405,6 @@ def average_shapes(values: Array, mass: Array | None, axis: int = -1) -> Array:
     if mass is None:
         return np.asarray(values.mean(axis=axis))
     return np.asarray((mass * values).sum(axis=axis) / mass.sum(axis=axis))
-
-
-def _choose_sides(moments: Moments, matrix: Array) -> Array:
-    """Return +1, or −1 for a shape that is mirrored against the majority (…, n)."""
-    sides = find_sides(moments, matrix)
-    majority = sides.majority[..., None]
-    return np.where(sides.votes == -majority, -majority, majority).astype(np.float64)
 
 
 def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:

@@ -35,8 +35,7 @@ class RidgeRegistration:
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """Fit W = (FᵀΓF + R)⁻¹ FᵀΓ S."""
         cost = build_cost(measure_new_shape(points, weights), self.model)
-        coefficients = cost.fit_warps(reference).coefficients[0]
-        return cost.factors[0].batch.make_warps(coefficients, [points])[0]
+        return cost.make_warps(cost.fit_warps(reference).coefficients, points[None])[0]
 
 
 @dataclass(frozen=True)

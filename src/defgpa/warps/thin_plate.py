@@ -34,7 +34,6 @@ from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
 from defgpa.arrays import Array, Index, Mask, compute_inverse_root, freeze, invert_lower, symmetrise
 from defgpa.geometry import Geometry, measure_points
-from defgpa.threads import split_range
 from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.control_points import (
@@ -99,7 +98,9 @@ class ThinPlateBasis(FactoredBasis):
         np.subtract(points.mT, self.centre[..., None], out=local)
         local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
-        for block in split_range(lead[0], max(1, BLOCK_BYTES // (8 * k * p))) if lead else [...]:
+        size = max(1, BLOCK_BYTES // (8 * k * p))
+        for start in range(0, lead[0] if lead else 1, size):
+            block = slice(start, start + size) if lead else ...
             kernel = columns[block][..., :k, :]
             grid[block].fill_squared_distances(local[block], out=kernel)
             compute_thin_plate_kernel(kernel, d)
