@@ -12,6 +12,7 @@ from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import (
     classify,
     compare_effect_sizes,
+    cross_covariance,
     disparity,
     eigenvalue_variance,
     integration,
@@ -22,7 +23,7 @@ from defgpa.statistics import (
     two_block_pls,
 )
 from defgpa.statistics.classification import leave_one_out
-from defgpa.statistics.covariation import find_first_axes
+from defgpa.statistics.cross_covariance import find_first_axes
 from support import EXACT, geomorph_numbers, shared_points
 
 RESULTS = {
@@ -337,10 +338,31 @@ class TestPartitions:
             read_partitions(tmp_path / "m.csv", ["a", "b", "c"])
 
 
-@pytest.mark.parametrize("size", [(3, 5), (60, 70), (70, 60)])
-def test_first_axes_are_the_first_singular_vectors(size):
-    crosses = np.random.default_rng(0).normal(size=(2, *size))
-    u, v = find_first_axes(crosses)
+@pytest.mark.parametrize("spectrum", ["equal", "graded", "of rank 3"])
+@pytest.mark.parametrize("size", [(3, 5), (60, 75), (75, 60)])
+def test_first_axes_are_the_first_singular_vectors(size, spectrum):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(80, size[0])), rng.normal(size=(80, size[1]))
+    if spectrum == "graded":
+        X, Y = (block * np.exp(-0.2 * np.arange(block.shape[1])) for block in (X, Y))
+    if spectrum == "of rank 3":
+        X = X[:, :3] @ rng.normal(size=(3, size[0]))
+    orders = rng.permuted(np.tile(np.arange(80), (4, 1)), axis=1)
+    u, v = find_first_axes(X, Y, orders)
+    crosses = X.T @ Y[orders]
     values = np.einsum("bp,bpq,bq->b", u, crosses, v)
-    np.testing.assert_allclose(values, np.linalg.svd(crosses, compute_uv=False)[:, 0], **EXACT)
-    np.testing.assert_allclose(np.linalg.norm(u, axis=1), 1.0, **EXACT)
+    U, largest, Vt = np.linalg.svd(crosses)
+    np.testing.assert_allclose(values, largest[:, 0], **EXACT)
+    np.testing.assert_allclose(np.abs(np.einsum("bp,bp->b", u, U[:, :, 0])), 1.0, **EXACT)
+    np.testing.assert_allclose(np.abs(np.einsum("bq,bq->b", v, Vt[:, 0])), 1.0, **EXACT)
+
+
+def test_axes_that_have_not_settled_are_decomposed(monkeypatch):
+    monkeypatch.setattr(cross_covariance, "_MAX_STEPS", 6)
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 80, 60))
+    orders = rng.permuted(np.tile(np.arange(80), (4, 1)), axis=1)
+    u, v = find_first_axes(X, Y, orders)
+    crosses = X.T @ Y[orders]
+    largest = np.linalg.svd(crosses, compute_uv=False)[:, 0]
+    np.testing.assert_allclose(np.einsum("bp,bpq,bq->b", u, crosses, v), largest, **EXACT)

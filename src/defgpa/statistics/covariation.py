@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Progress
@@ -20,12 +19,13 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
+from defgpa.statistics.cross_covariance import find_first_axes
 from defgpa.statistics.partition import Partition, parse_partition
-from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Row, Rows, format_p
 
-_MAX_DECOMPOSED = 40  # rows of a matrix all of whose singular vectors are found at no cost
+LANCZOS_NUMBERS = 128  # that the axes of a permutation take, for every row
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,21 +168,26 @@ def two_block_pls(
     blocks, names = _split_blocks(sample, y, partition)
     require_specimens(sample)
     n = sample.shapes.n_shapes
-    X, Y = ((block - block.mean(axis=0)).reshape(n, -1) for block in blocks)
+    (X, x_axes), (Y, y_axes) = (
+        reduce_columns((block - block.mean(axis=0)).reshape(n, -1)) for block in blocks
+    )
     U, D, Vt = np.linalg.svd(X.T @ Y / (n - 1), full_matrices=False)
     rank = max(1, int((1e-12 * D[0] < D).sum()))
-    U, D, Vt = _fix_signs(U[:, :rank], D[:rank], Vt[:rank])
-    r = correlate_blocks(X, Y)
-    permuted = permute_correlation(X, Y, permutations)
+    x_axes, y_axes = U.T[:rank] @ x_axes, Vt[:rank] @ y_axes
+    signs = np.sign(x_axes[np.arange(rank), np.abs(x_axes).argmax(axis=1)])  # of its largest entry
+    r = float(correlate_permuted(X, Y, np.arange(n)[None])[0])
+    permuted = permutations.each(
+        n, LANCZOS_NUMBERS, lambda orders: correlate_permuted(X, Y, orders)
+    )
     return TwoBlockPLS(
         r,
         effect_size(r, permuted),
         p_value(r, permuted),
-        D,
-        X @ U,
-        Y @ Vt.T,
-        U.T,
-        Vt,
+        D[:rank],
+        X @ U[:, :rank] * signs,
+        Y @ Vt[:rank].T * signs,
+        x_axes * signs[:, None],
+        y_axes * signs[:, None],
         blocks[0].mean(axis=0).ravel(),
         blocks[1].mean(axis=0).ravel(),
         blocks[0].shape[1:],
@@ -236,49 +241,19 @@ def _read_block(y: Analysed, n: int) -> Array:
     return block
 
 
-def correlate_blocks(X: Array, Y: Array) -> float:
-    """Compute r-PLS of two centred blocks (n, p) and (n, q)."""
-    u, v = find_first_axes((X.T @ Y)[None])
-    x, y = X @ u[0], Y @ v[0]
-    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+def correlate_permuted(X: Array, Y: Array, orders: Index) -> Array:
+    """Compute r-PLS (b,) of centred blocks (n, p) and (n, q), Y with its rows in orders (b, n)."""
+    u, v = find_first_axes(X, Y, orders)
+    x, y = u @ X.T, np.take_along_axis(v @ Y.T, orders, axis=1)
+    lengths = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return np.asarray((x * y).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
 
 
-def find_first_axes(crosses: Array) -> tuple[Array, Array]:
-    """Return the first pair of singular vectors (b, p), (b, q) of matrices (b, p, q)."""
-    _, p, q = crosses.shape
-    if p > q:
-        v, u = find_first_axes(crosses.transpose(0, 2, 1))
-        return u, v
-    if p <= _MAX_DECOMPOSED:
-        U, _, Vt = np.linalg.svd(crosses, full_matrices=False)
-        return U[:, :, 0], Vt[:, 0]
-    # one eigenvector of CCᵀ takes a fifth of the time of all singular vectors
-    u = np.stack([eigh(C @ C.T, subset_by_index=[p - 1, p - 1])[1][:, 0] for C in crosses])
-    v = np.einsum("bpq,bp->bq", crosses, u)
-    return u, np.asarray(v / np.linalg.norm(v, axis=1, keepdims=True))
+def reduce_columns(block: Array) -> tuple[Array, Array]:
+    """Factor a block (n, p) into scores (n, k) and orthonormal axes (k, p), k its rank.
 
-
-def permute_correlation(X: Array, Y: Array, permutations: Permutations) -> Array:
-    """Compute r-PLS (n_permutations,) with the specimens of Y in random orders."""
-    X, Y = (_drop_empty_columns(compress_columns(block)) for block in (X, Y))
-
-    def correlate(orders: Index) -> Array:
-        permuted = Y[orders]
-        u, v = find_first_axes(X.T @ permuted)
-        x, y = u @ X.T, np.einsum("bnq,bq->bn", permuted, v)
-        lengths = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-        return np.asarray((x * y).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
-
-    width = max(X.shape[1], Y.shape[1])
-    return permutations.each(len(X), width, correlate)
-
-
-def _drop_empty_columns(X: Array) -> Array:
-    lengths = np.linalg.norm(X, axis=0)
-    return X[:, lengths > 1e-12 * lengths.max()]
-
-
-def _fix_signs(U: Array, D: Array, Vt: Array) -> tuple[Array, Array, Array]:
-    """Make the largest entry of every x axis positive."""
-    signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
-    return U * signs, D, Vt * signs[:, None]
+    Scores have the same products of rows as the block, and at most n columns.
+    """
+    U, lengths, axes = np.linalg.svd(block, full_matrices=False)
+    varying = lengths > 1e-12 * lengths[0]
+    return U[:, varying] * lengths[varying], axes[varying]

@@ -16,7 +16,12 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.covariation import correlate_blocks, require_specimens
+from defgpa.statistics.covariation import (
+    LANCZOS_NUMBERS,
+    correlate_permuted,
+    reduce_columns,
+    require_specimens,
+)
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
@@ -120,33 +125,26 @@ def integration(
     n = sample.shapes.n_shapes
     centred = sample.tangents - sample.tangents.mean(axis=0)
     blocks = [centred[:, codes == k].reshape(n, -1) for k in range(len(names))]
-    blocks = [_reduce_columns(block) for block in blocks]
-    correlations = [correlate_blocks(*pair) for pair in combinations(blocks, 2)]
+    pairs = list(combinations([reduce_columns(block)[0] for block in blocks], 2))
+    identity = np.arange(n)[None]
+    correlations = [float(correlate_permuted(*pair, identity)[0]) for pair in pairs]
     observed = float(np.mean(correlations))
 
     def correlate(orders: Index) -> Array:
-        # a random order of (k − 1) n numbers ranks its parts in k − 1 independent orders
-        independent = orders.reshape(len(orders), len(blocks) - 1, n).argsort(axis=2)
-        return np.array([_correlate_modules(blocks, own_orders) for own_orders in independent])
+        # a random order of (k − 1) n numbers ranks its parts in k − 1 independent orders; the first
+        # module stays, and only the order of one module against another matters
+        places = orders.reshape(len(orders), len(blocks) - 1, n).argsort(axis=2).swapaxes(0, 1)
+        ranked = [np.tile(identity, (len(orders), 1)), *places]
+        permuted = [
+            correlate_permuted(X, Y, np.take_along_axis(second, first.argsort(axis=1), axis=1))
+            for (X, Y), (first, second) in zip(pairs, combinations(ranked, 2), strict=True)
+        ]
+        return np.asarray(np.mean(permuted, axis=0))
 
-    chance = permutations.each(n * (len(blocks) - 1), 1, correlate, held=1 << 12)
+    chance = permutations.each(n * (len(blocks) - 1), LANCZOS_NUMBERS, correlate)
     z, p = effect_size(observed, chance), p_value(observed, chance)
-    pairs = fill_pairs(len(names), correlations)
-    return ModuleTest("r-PLS", names, observed, z, p, pairs, None, chance, sample.provenance)
-
-
-def _correlate_modules(blocks: Sequence[Array], orders: Index) -> float:
-    """Compute the mean r-PLS of pairs of modules, all but the first in an order (k − 1, n)."""
-    permuted = [block[order] for block, order in zip(blocks[1:], orders, strict=True)]
-    pairs = combinations([blocks[0], *permuted], 2)
-    return float(np.mean([correlate_blocks(*pair) for pair in pairs]))
-
-
-def _reduce_columns(block: Array) -> Array:
-    """Rotate a block (n, p) to as few columns as it has dimensions; products of rows stay."""
-    U, lengths, _ = np.linalg.svd(block, full_matrices=False)
-    varying = lengths > 1e-12 * lengths[0]
-    return np.asarray(U[:, varying] * lengths[varying])
+    table = fill_pairs(len(names), correlations)
+    return ModuleTest("r-PLS", names, observed, z, p, table, None, chance, sample.provenance)
 
 
 def fill_pairs(k: int, values: Sequence[float] | Array) -> Array:
