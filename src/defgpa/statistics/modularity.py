@@ -67,10 +67,11 @@ def modularity(
     centred = sample.tangents - sample.tangents.mean(axis=0)
     n, m, d = centred.shape
     flat = centred.reshape(n, m * d)
-    covariances = (flat.T @ flat).reshape(m, d, m, d)
-    squares = np.einsum("mdle,mdle->ml", covariances, covariances)
-    moments = np.einsum("mdme->mde", covariances)
-    variances = _square_variances(moments)
+    squares = np.empty((m, m))
+    for rows in np.array_split(np.arange(m), -(-m // 64)):  # all covariances would be d² m² numbers
+        covariances = (centred[:, rows].reshape(n, -1).T @ flat).reshape(len(rows), d, m, d)
+        squares[rows] = np.einsum("mdle,mdle->ml", covariances, covariances)
+    variances = _square_variances(np.einsum("nmd,nme->mde", centred, centred))
     pair_ratios = compute_ratios(*_sum_modules(squares, variances, codes[None]))[0]
     observed = float(pair_ratios.mean())
 

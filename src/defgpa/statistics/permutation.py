@@ -269,7 +269,9 @@ def permute_ratios(
         return np.stack(columns, axis=1) if columns else np.empty((len(orders), 0))
 
     identity = np.arange(terms.n)[None]
-    chance = permutations.each(terms.n, terms.width, compute_ratios)
+    # all coordinates of all rows are permuted for sums over groups
+    width = max(terms.width, Y.shape[1]) if isinstance(terms, TwoWay) else terms.width
+    chance = permutations.each(terms.n, width, compute_ratios)
     sums, explained = terms.sums(Y, identity)
     total = float(np.sum(Y**2))
     residual = max(total - float(explained[0]), 0.0)
