@@ -65,11 +65,19 @@ def test_fit_chooses_deformable_alignment_of_wings_and_says_why(run, wings, tmp_
     assert code == 0
     assert "Deformable alignment (thin-plate splines, " in text
     assert "% below that of rigid alignment" in text
-    assert "Another: --method rigid|affine|elastic|deformable." in text
+    assert "To choose another: --method NAME." in text
     assert "one-standard-error rule" in text
     summary = read_summary(tmp_path)
     assert summary["parameters"]["method"] == "deformable"
     assert len(summary["comparison"]) == 8
+
+
+def test_smoothing_chosen_alone_names_rigid_alignment_that_predicts_better(run, noise, tmp_path):
+    _, _, notes = run("fit", noise, "-o", tmp_path / "a", "--smoothing", "auto", "--fold-size", 5)
+    assert "Rigid alignment predicts left-out landmarks better" in " ".join(notes.split())
+    words = ("--method", "deformable", "--smoothing", "auto", "--fold-size", 5)
+    _, _, notes = run("fit", noise, "-o", tmp_path / "b", *words)
+    assert "Rigid alignment" not in notes
 
 
 def test_fit_chooses_rigid_alignment_of_noise(run, noise, tmp_path):

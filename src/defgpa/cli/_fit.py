@@ -378,7 +378,7 @@ def choose_smoothing(
 ) -> Fit:
     """Fit with the smoothing (and rigidity) that predicts left-out landmarks best."""
     from defgpa.model_selection import select_smoothing
-    from defgpa.model_selection.method_selection import choose_fold_size
+    from defgpa.model_selection.method_selection import choose_fold_size, is_ordinary_size
 
     size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
     constraints = wishes.constraints
@@ -387,7 +387,29 @@ def choose_smoothing(
             estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick, **constraints
         )
     validated = path.cross_validation
+    if validated is not None and wishes.method is None and is_ordinary_size(shapes):
+        note_better_rigid(console, shapes, validated, size)
     return Fit(wishes.method_name, path.best, path.alignment, size, path, validated)
+
+
+def note_better_rigid(
+    console: Console, shapes: Shapes, validated: CrossValidation, fold_size: int
+) -> None:
+    """Say so if rigid alignment predicts left-out landmarks better than warps nobody asked for."""
+    from defgpa.estimators import EuclideanGPA
+    from defgpa.model_selection import cross_validate
+
+    rigid = cross_validate(EuclideanGPA(scaling=True), shapes, fold_size=fold_size)
+    rigid_error, error = (
+        100.0 * cv.error / float((cv.reference**2).sum(axis=1).mean() ** 0.5)
+        for cv in (rigid, validated)
+    )
+    if rigid_error <= error:
+        console.note(
+            f"Rigid alignment predicts left-out landmarks better: with an error of "
+            f"{rigid_error:.3g} % of the size of the reference, these warps with {error:.3g} %. "
+            "Without --smoothing and --rigidity, the method is chosen, too."
+        )
 
 
 def describe_parameters(fit: Fit) -> dict[str, object]:
@@ -440,6 +462,8 @@ def write_specimens(alignment: Alignment, folder: Path) -> None:
     from defgpa.statistics import specimens
 
     columns = dict(specimens(alignment))
+    if not any(columns["group"]):
+        del columns["group"]  # no groups are known
     for name, values in get_variable_columns(alignment.shapes).items():
         columns.setdefault(name, values)
     rows = zip(*columns.values(), strict=True)
@@ -514,7 +538,7 @@ def show_choice(console: Console, fit: Fit) -> None:
     from defgpa.model_selection import DialSurface
 
     if fit.reason:
-        console.say_paragraph(f"{fit.reason} Another: --method rigid|affine|elastic|deformable.")
+        console.say_paragraph(f"{fit.reason} To choose another: --method NAME.")
     if fit.path is not None and len(fit.path.values) > 1 and not isinstance(fit.path, DialSurface):
         console.say_paragraph(fit.path.explain_choice())
     if fit.reason or fit.path is not None:

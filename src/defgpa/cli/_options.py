@@ -24,12 +24,14 @@ METHOD = "Method"
 ANALYSIS = "Analysis"
 EXPERTS = "Method, for experts"
 MESHES = "Meshes (--to meshes)"
+SERVER = "Page"
 OUTPUT = "Output"
+CORRECTIONS = "Corrections (repeatable)"
 FILES = "Reading files"
-_GROUPS = (METHOD, ANALYSIS, EXPERTS, OUTPUT, MESHES, FILES)
+_GROUPS = (METHOD, ANALYSIS, EXPERTS, SERVER, OUTPUT, MESHES, CORRECTIONS, FILES)
 
 
-_BOUNDS = re.compile(r"\s+\[x>=?[\d.]+\]$|; x>=?[\d.]+(?=\]$)")  # as click shows them
+_BOUNDS = re.compile(r"\s+\[(?:\d+<=)?x[<>]=?[\d.]+\]$|; x>=?[\d.]+(?=\]$)")  # as click shows them
 
 
 class GroupedOption(click.Option):
@@ -145,8 +147,14 @@ def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: obj
     return value
 
 
-def _reading_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
-    return option(*names, group=FILES, expose_value=False, callback=_keep_for_reading, **settings)
+def _reading_option(
+    *names: str, group: str = FILES, **settings: Any
+) -> Callable[[_Decorated], _Decorated]:
+    return option(*names, group=group, expose_value=False, callback=_keep_for_reading, **settings)
+
+
+def _correction(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
+    return _reading_option(*names, group=CORRECTIONS, **settings)
 
 
 input_argument = click.argument(
@@ -158,101 +166,105 @@ reading = _combine(
     _reading_option(
         "--missing",
         default="marked",
-        metavar="marked|negative|NUMBER",
-        help="Code of missing landmarks: as the format marks them (default), also negative "
-        "coordinates, or also this number.",
+        metavar="CODE",
+        help="Missing landmarks: marked, as the format has it (default); also those with negative "
+        "coordinates; or also with this number.",
     ),
     _reading_option(
         "--layout",
         type=click.Choice(["auto", "nmd", "mdn", "dmn"]),
         default="auto",
-        help="Axes of an array: n shapes, m landmarks, d coordinates (R's p x k x n is mdn).",
+        metavar="AXES",
+        help="Axes of an array: nmd (shapes, landmarks, coordinates), mdn (R's p x k x n), dmn.",
     ),
     _reading_option(
-        "--lenient", is_flag=True, help="Warn, rather than stop, if a file contradicts itself."
+        "--lenient", is_flag=True, help="Warn, not stop, if a file contradicts itself."
     ),
     _reading_option(
         "--match",
         type=click.Choice(["auto", "label", "position"]),
         default="auto",
-        help="Match the landmarks of several files by label or by position.",
+        metavar="NAME",
+        help="Match landmarks of several files by label or by position.",
     ),
     _reading_option(
-        "--dimension", type=click.Choice(["2", "3"]), help="Coordinates per landmark of a table."
+        "--dimension",
+        type=click.Choice(["2", "3"]),
+        metavar="2|3",
+        help="Coordinates per landmark of a table.",
     ),
     _reading_option(
         "--names",
         type=click.Choice(["auto", "id", "image", "file"]),
         default="auto",
-        help="Name specimens by ID, image or file.",
+        metavar="NAME",
+        help="Name specimens by id, image or file.",
     ),
     _reading_option("--group", metavar="COLUMN", help="Column of a table with the groups."),
     _reading_option(
         "--curve-points",
         type=click.IntRange(3),
         metavar="COUNT",
-        help="Resample every curve to COUNT equidistant points.",
+        help="Resample every curve to COUNT points at equal distances.",
     ),
     _reading_option(
         "--weights",
         default="likelihood",
-        metavar="likelihood|none|COLUMN",
-        help="Landmark weights: what the file calls so, or likelihood or score (default); or a "
-        "column.",
+        metavar="NAME",
+        help="Landmark weights: likelihood (default: weights, likelihoods or scores of the file), "
+        "none, or a column.",
     ),
     _reading_option(
         "--min-likelihood",
         type=click.FloatRange(0),
         metavar="NUMBER",
-        help="Landmarks with a smaller weight count as missing (default: 0.6 for DeepLabCut, else "
-        "0).",
+        help="Landmarks of smaller weight are missing (0; DeepLabCut: 0.6).",
     ),
     _reading_option(
         "--variable",
         metavar="NAME",
-        help="Variable to read from a file that holds several.",
+        help="Variable to read, if a file holds several.",
     ),
     _reading_option(
         "--max-memory",
         type=click.FloatRange(0),
         metavar="BYTES",
-        help="Memory that reading a file may take (default: 100 times its size, at least 64 MB).",
+        help="Memory to read a file (100 times its size, at least 64 MB).",
     ),
     _reading_option(
         "--drop-incomplete",
         is_flag=True,
         help="Leave out specimens with too few landmarks.",
     ),
-    _reading_option(
+    _correction(
         "--drop",
         multiple=True,
         metavar="NAME|@FILE",
-        help="Leave out a specimen, or those listed in a file; repeatable.",
+        help="Leave out a specimen, or those listed in a file.",
     ),
-    _reading_option(
+    _correction(
         "--mirror",
         multiple=True,
         metavar="NAME|@FILE|auto",
-        help="Mirror a specimen digitised on the other side; auto: all that look mirrored; "
-        "repeatable.",
+        help="Mirror a specimen digitised on the other side; auto: all that look mirrored.",
     ),
-    _reading_option(
+    _correction(
         "--swap",
         multiple=True,
         metavar="NAME:A,B",
-        help="Exchange two landmarks of a specimen; repeatable.",
+        help="Exchange two landmarks of a specimen.",
     ),
-    _reading_option(
+    _correction(
         "--set-missing",
         multiple=True,
         metavar="NAME:A[,B…]",
-        help="Make landmarks of a specimen missing; repeatable.",
+        help="Make landmarks of a specimen missing.",
     ),
-    _reading_option(
+    _correction(
         "--edits",
         type=click.Path(),
         metavar="FILE",
-        help="Apply the corrections of an edits.json, as the app writes it.",
+        help="Apply the edits.json that the app writes.",
     ),
 )
 
@@ -293,7 +305,7 @@ smoothing = _combine(
         type=float,
         metavar="VALUE",
         group=EXPERTS,
-        help="Absolute smoothing, as in the paper, instead.",
+        help="Absolute smoothing, as in the paper, instead of --smoothing.",
     ),
 )
 
@@ -341,7 +353,7 @@ covariates = option(
     type=click.Path(),
     metavar="TABLE",
     group=FILES,
-    help="Table (CSV) of covariates, one row per specimen; matched by a column of names.",
+    help="Table of covariates (.csv, .tsv, .xlsx), one row per specimen; matched by names.",
 )
 
 title = option("--title", metavar="TEXT", help="Heading of the report.")
@@ -356,7 +368,7 @@ drop_unlisted = option(
     "--drop-unlisted",
     is_flag=True,
     group=FILES,
-    help="Leave out specimens that the table of --data lacks.",
+    help="Leave out specimens that --data does not list.",
 )
 
 permutations = _combine(
@@ -420,5 +432,5 @@ result_folder = option(
 report = option(
     "--report",
     is_flag=True,
-    help="Also write report.html: these results, and of a saved result all about it.",
+    help="Also write report.html with these results; of a saved result, with its alignment, too.",
 )

@@ -24,7 +24,7 @@ _NAMES = ResultNames(
 )
 
 
-@options.command("phylo", "defgpa phylo heads.tps --tree salamanders.nwk --species taxon -o phylo/")
+@options.command("phylo", "defgpa phylo heads.tps --tree salamanders.nwk --species taxon")
 @options.input_argument
 @options.option(
     "--tree",

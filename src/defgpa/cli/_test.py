@@ -31,9 +31,7 @@ _NAMES = ResultNames(
 )
 
 
-@options.command(
-    "test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species * site' -o tests/"
-)
+@options.command("test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species'")
 @options.input_argument
 @options.option(
     "--formula",

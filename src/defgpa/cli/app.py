@@ -14,24 +14,36 @@ PROJECTS = "~/defgpa-projects"
 
 @options.command("app", "defgpa app skulls/*.fcsv --data specimens.csv")
 @click.argument("source", nargs=-1, metavar="[FILES]", type=click.Path())
-@options.option(
-    "--data", type=click.Path(), metavar="TABLE", help="A table of what is known of the specimens."
-)
+@options.covariates
 @options.option(
     "--projects",
     type=click.Path(),
     metavar="FOLDER",
     envvar="DEFGPA_PROJECTS",
-    help=f"Where projects are kept; {PROJECTS} by default.",
+    help=f"Folder for projects; {PROJECTS} by default.",
 )
-@options.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@options.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="NUMBER",
+    group=options.SERVER,
+    help="Port of the page; 0 (default): any free port.",
+)
 @options.option(
     "--host",
     default="127.0.0.1",
     metavar="ADDRESS",
-    help="Listen to another address than this machine's own; whoever has the token gets in.",
+    group=options.SERVER,
+    help="Address to listen on (default: this machine only). With another, everybody who has the "
+    "token of the page can open it.",
 )
-@options.option("--no-browser", is_flag=True, help="Only print the address of the page.")
+@options.option(
+    "--no-browser",
+    is_flag=True,
+    group=options.SERVER,
+    help="Print the address of the page and open no browser.",
+)
 def command(
     source: tuple[str, ...],
     data: str | None,
