@@ -170,7 +170,7 @@ def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
     same <- identical(unname(x[, , 1]), unname(z[, , 1]))
     cat(dim(x), "|", same, "|", sum(is.na(x)), sum(is.na(z)), "|")
     cat(sprintf("%.17g", x[7, 2, 4]), "|", dimnames(x)[[3]][4], "|")
-    cat(ncol(s), nrow(s), s$landmarks_seen[3])
+    cat(ncol(s), nrow(s), s$landmarks_visible[3])
     """
     said = said_by_r(code, tmp_path).split("|")
     assert said[0].split() == ["20", "3", "6"]

@@ -26,7 +26,7 @@ COLUMNS = [
     "id",
     "group",
     "centroid_size",
-    "landmarks_seen",
+    "landmarks_visible",
     "rmse_reference",
     "rmse_datum",
     "bending_energy",
@@ -47,7 +47,7 @@ def test_the_columns_and_their_order():
     assert list(table) == COLUMNS
     assert table["id"] == ["1", "2", "3", "4", "5", "6"]
     assert table["group"] == ["a", "a", "b", "b", "c", "c"]
-    assert table["landmarks_seen"] == a.shapes.visible.sum(axis=1).tolist()
+    assert table["landmarks_visible"] == a.shapes.visible.sum(axis=1).tolist()
     assert specimens(a, groups=range(6))["group"] == [0, 1, 2, 3, 4, 5]
 
 

@@ -20,7 +20,7 @@ def specimens(
     """Return what ``defgpa fit`` writes to ``specimens.csv``: column → values of the shapes.
 
     ``id``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
-    landmarks from the reference projected back), ``landmarks_seen``, ``rmse_reference`` and
+    landmarks from the reference projected back), ``landmarks_visible``, ``rmse_reference`` and
     ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
     the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
     stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored`` and
@@ -45,7 +45,7 @@ def specimens(
     >>> rng = np.random.default_rng(0)
     >>> shapes = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(5, 12, 2))
     >>> table = specimens(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_)
-    >>> table["id"][:2], table["landmarks_seen"][:2], table["bending_energy"][:2]
+    >>> table["id"][:2], table["landmarks_visible"][:2], table["bending_energy"][:2]
     (['shape_1', 'shape_2'], [12, 12], [0.0, 0.0])
     """
     shapes = alignment.shapes
@@ -55,7 +55,7 @@ def specimens(
         "id": list(shapes.names),
         "group": list(label_groups(alignment, groups) or [""] * len(shapes)),
         "centroid_size": (measure_sizes(filled) / alignment.similarities.scale).tolist(),
-        "landmarks_seen": shapes.visible.sum(axis=1).tolist(),
+        "landmarks_visible": shapes.visible.sum(axis=1).tolist(),
         "rmse_reference": rms_by_shape(alignment.residuals, alignment).tolist(),
         "rmse_datum": rms_by_shape(alignment.datum_residuals, alignment).tolist(),
         "bending_energy": [bending_energy(warp) for warp in alignment.warps],
