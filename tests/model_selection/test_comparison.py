@@ -273,7 +273,7 @@ class TestVerdict:
     def test_a_large_difference_at_a_few_landmarks_is_not_called_chance(self, rigid, margin):
         verdict = Verdict("a", "b", rigid, 1.0 - 1.0 / 3.07, 1.0, better_share=0.4)
         assert verdict.conclusion.endswith(
-            f"{margin}: a few landmarks decide that; b predicts 60 % of the landmarks better "
+            f"{margin}, but a few landmarks decide that: b predicts 60 % of the landmarks better "
             "(p = 1, paired over landmarks)."
         )
         assert not replace(verdict, probability=np.nan).few_decide

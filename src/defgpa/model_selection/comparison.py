@@ -159,7 +159,8 @@ class Verdict:
     def _deformable(self) -> str:
         margin = f"{_percent(self.gain)} below that of {self.against}"
         if self.clear or self.few_decide:
-            return f"{self.best} predicts best, with an error {margin}: {self._chance}."
+            so = f"{':' if self.clear else ','} {self._chance}"
+            return f"{self.best} predicts best, with an error {margin}{so}."
         return (
             f"{self.best} predicts best, but with an error only {margin}, {self._chance}: the "
             "rigid method does as well."
@@ -170,9 +171,9 @@ class Verdict:
         if not self.against:
             return f"{self.best} predicts best."
         more = _percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
-        so = f"{':' if self.clear or self.few_decide else ','} {self._chance}"
+        so = f"{':' if self.clear else ','} {self._chance}"
         return (
-            f"{self.best} predicts best, these shapes need not be deformed: the next best, "
+            f"{self.best} predicts best: these shapes need not be deformed. The next best, "
             f"{self.against}, has an error {more} above{so}."
         )
 
@@ -184,7 +185,7 @@ class Verdict:
         tested = f"({p}, paired over landmarks)"
         if self.few_decide:
             return (
-                f"a few landmarks decide that; {self.against} predicts "
+                f"but a few landmarks decide that: {self.against} predicts "
                 f"{_percent(1.0 - self.better_share)} of the landmarks better {tested}"
             )
         return f"more than chance {tested}" if self.clear else f"which may be chance {tested}"
