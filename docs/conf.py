@@ -34,6 +34,7 @@ suppress_warnings = ["ref.python"]  # an attribute of that name in two classes
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
+smartquotes_action = "qe"  # two hyphens begin an option
 
 autosummary_generate = False
 autodoc_typehints = "none"

@@ -191,7 +191,7 @@ def covariation(
     share = 100 * pls.shares[axis - 1]
     text = f"{share:.1f} % of the squared covariance"
     if axis == 1:
-        text = f"r-PLS = {pls.r:.3f}, Z = {pls.z:.2f}, P = {pls.p:.3g}; {text}"
+        text = f"r-PLS = {pls.r:.3f}, Z = {pls.z:.2f}, P = {pls.p:.3g}\n{text}"
     if groups is None:
         style.add_note(axes, text)
     else:
