@@ -1,4 +1,4 @@
-"""Measure shapes: their centroids, sizes and principal axes, of many shapes at once.
+"""Measure shapes: their centroids, sizes and principal axes, and their moments with other axes.
 
 A missing landmark has weight zero; the others have their landmark weights, or one each.
 """
@@ -181,3 +181,35 @@ def compute_visible_scatters(columns: Array, masses: Array | Mask) -> Array:
     sums = weights.sum(axis=-1)
     means = total.mT @ total / np.where(sums > 0.0, sums, 1.0)[..., None, None]
     return np.asarray(squares.reshape(*squares.shape[:-1], k, k) - means)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Stack):
+    """What the shapes say about the axes; those of parts of the shapes concatenate.
+
+    A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
+    """
+
+    axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
+    cross: Array  # (…, n, k, d): C
+    square: Array  # (…, n): q
+    mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike
+
+
+def compute_moments(
+    axes: Array, centred: Array, visible: Mask, weights: Array | None = None
+) -> Moments:
+    """Compute the moments of shapes (…, n, m, d), centred, missing points zero, and axes (…, m, k).
+
+    The points are about their means, so the axes need not be for C. With landmark weights
+    (…, n, m) all sums are weighted; without, every visible landmark counts once.
+    """
+    weighted = centred if weights is None else weights[..., None] * centred
+    cross = axes.mT[..., None, :, :] @ weighted
+    square = np.einsum("...md,...md->...", weighted, centred)
+    if weights is not None:
+        return Moments(compute_visible_scatters(axes, weights), cross, square, weights.sum(axis=-1))
+    if not visible.all():
+        return Moments(compute_visible_scatters(axes, visible), cross, square)
+    about_mean = axes - axes.mean(axis=-2, keepdims=True)  # one G for all shapes
+    return Moments((about_mean.mT @ about_mean)[..., None, :, :], cross, square)

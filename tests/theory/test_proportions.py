@@ -15,14 +15,8 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.geometry import measure_geometry
-from defgpa.solvers.proportions import (
-    Moments,
-    compute_moments,
-    find_sides,
-    fit_rigid_proportions,
-    judge_proportions,
-)
+from defgpa.geometry import Moments, compute_moments, measure_geometry
+from defgpa.solvers.proportions import find_sides, fit_rigid_proportions, judge_proportions
 from support import (
     EXACT,
     assert_same_shape,

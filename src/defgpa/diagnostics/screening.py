@@ -22,10 +22,10 @@ from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
-from defgpa.geometry import Geometry, measure_geometry
+from defgpa.geometry import Geometry, compute_moments, measure_geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
-from defgpa.solvers.proportions import compute_moments, find_sides
+from defgpa.solvers.proportions import find_sides
 from defgpa.solvers.registration import MotionRegistration
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning

@@ -14,9 +14,9 @@ from defgpa.diagnostics.checks import refuse_degenerate_shapes, require_linkage
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
+from defgpa.geometry import Moments
 from defgpa.shapes import number_labels
 from defgpa.solvers.covariance_prior import estimate_prior
-from defgpa.solvers.proportions import Moments
 from defgpa.threads import split_range
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
-from defgpa.geometry import Geometry, measure_geometry
+from defgpa.geometry import Geometry, Moments, compute_moments, measure_geometry
 from defgpa.solvers.columns import ridge_from_gram
 from defgpa.solvers.cost import make_batches
 from defgpa.solvers.elimination import (
@@ -23,7 +23,6 @@ from defgpa.solvers.elimination import (
     append_penalty_rows,
     ridge_from_features,
 )
-from defgpa.solvers.proportions import Moments, compute_moments
 from defgpa.warps import Warp, WarpModel
 
 

@@ -26,7 +26,7 @@ from defgpa.diagnostics.checks import (
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
-from defgpa.geometry import Geometry, measure_geometry
+from defgpa.geometry import Geometry, Moments, measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import RootInverse
@@ -62,7 +62,6 @@ from defgpa.solvers.leave_out import (
     leave_out_features,
 )
 from defgpa.solvers.proportions import (
-    Moments,
     Proportions,
     find_sides,
     fit_proportions_on_sides,

@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
-from defgpa.geometry import Geometry, compute_visible_scatters
+from defgpa.geometry import Geometry, Moments, compute_moments, compute_visible_scatters
 from defgpa.solvers.datum_space import estimate_complete_sizes
-from defgpa.solvers.proportions import Moments, compute_moments
 
 THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
 

@@ -34,6 +34,7 @@ from defgpa.solvers.sparse_columns import (
 from defgpa.threads import USUAL_FEATURES, map_blocks, split_range
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import SparseBasis, Warp, WarpFamily, WarpModel
+from defgpa.warps.thin_plate import DeflatedSplines
 
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
 
@@ -213,7 +214,9 @@ class ResidualCost:
         """
         warps: list[Warp] = []
         for factor, values in zip(self.factors, coefficients, strict=True):
-            bases, values = factor.batch.bases.express_in_columns(values)
+            bases = factor.batch.bases
+            if isinstance(bases, DeflatedSplines):
+                bases, values = bases.express_in_columns(values)
             pairs = zip(values, points[factor.batch.shapes], strict=True)
             warps += [Warp(bases[i], w, landmarks=x) for i, (w, x) in enumerate(pairs)]
         return tuple(warps)

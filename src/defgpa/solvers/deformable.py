@@ -21,7 +21,7 @@ from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.checks import check_solution, compute_cohesion
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
-from defgpa.geometry import Geometry
+from defgpa.geometry import Geometry, Moments, compute_moments
 from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
 from defgpa.solvers.eigen import (
@@ -33,10 +33,8 @@ from defgpa.solvers.eigen import (
 )
 from defgpa.solvers.proportions import (
     FLAT,
-    Moments,
     Proportions,
     choose_proportions,
-    compute_moments,
     find_sides,
     fit_rigid_proportions,
     measure_agreement,

@@ -43,7 +43,7 @@ from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.centred_sums import THIN, CentredSums, FoldSums
 from defgpa.solvers.deformable import choose_signs
-from defgpa.solvers.proportions import average_shapes, find_sides
+from defgpa.solvers.proportions import find_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -211,7 +211,7 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     sums = anchors.sums
     _, total = find_nearest_orthogonal(sums.cross(reference), anchors.side)
     sizes = sums.complete_sizes(reference, (sums.squares / total) ** 2)
-    size = average_shapes(sizes, sums.mass)
+    size = np.average(sizes, axis=-1, weights=sums.mass)
     return np.asarray(reference * (size / compute_norms(reference))[..., None, None])
 
 

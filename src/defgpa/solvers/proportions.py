@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
-from defgpa.geometry import Geometry, compute_visible_scatters
+from defgpa.arrays import Array, Index, Mask, compute_norms
+from defgpa.geometry import Geometry, Moments, compute_moments
 from defgpa.procrustes import find_nearest_orthogonal
 from defgpa.solvers.eigen import Method
 
@@ -32,19 +32,6 @@ _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a 
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are determined
 _PLAIN = 10  # rounds before the descent is extrapolated
 _MEMORY = 8  # rounds that are extrapolated
-
-
-@dataclass(frozen=True, eq=False)
-class Moments(Stack):
-    """What the shapes say about the axes; those of parts of the shapes concatenate.
-
-    A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
-    """
-
-    axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
-    cross: Array  # (…, n, k, d): C
-    square: Array  # (…, n): q
-    mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,25 +53,6 @@ class Proportions:
     converged: Mask  # (…)
     determined: Mask  # (…): whether the shapes tell all of A
     firmness: Array  # (…): how much of a step away from A is felt, from 0, a hinge, to 1
-
-
-def compute_moments(
-    axes: Array, centred: Array, visible: Mask, weights: Array | None = None
-) -> Moments:
-    """Compute the moments of shapes (…, n, m, d), centred, missing points zero, and axes (…, m, k).
-
-    The points are about their means, so the axes need not be for C. With landmark weights
-    (…, n, m) all sums are weighted; without, every visible landmark counts once.
-    """
-    weighted = centred if weights is None else weights[..., None] * centred
-    cross = axes.mT[..., None, :, :] @ weighted
-    square = np.einsum("...md,...md->...", weighted, centred)
-    if weights is not None:
-        return Moments(compute_visible_scatters(axes, weights), cross, square, weights.sum(axis=-1))
-    if not visible.all():
-        return Moments(compute_visible_scatters(axes, visible), cross, square)
-    about_mean = axes - axes.mean(axis=-2, keepdims=True)  # one G for all shapes
-    return Moments((about_mean.mT @ about_mean)[..., None, :, :], cross, square)
 
 
 def choose_proportions(
@@ -241,7 +209,7 @@ def fit_proportions_on_sides(
         )
     _, scale = descent.fit_similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
-    size = average_shapes(1.0 / np.where(scale > 0.0, scale, 1.0), moments.mass)
+    size = np.average(1.0 / np.where(scale > 0.0, scale, 1.0), axis=-1, weights=moments.mass)
     return Proportions(
         matrix * size[..., None, None],
         _compute_residual(moments, matrix, scale),
@@ -389,8 +357,12 @@ def _solve_closed_form(moments: Moments) -> Array:
     ridge = _SINGULAR * np.einsum("...kk->...", moments.axes)[..., None, None]
     maps = np.linalg.solve(moments.axes + ridge * np.eye(moments.axes.shape[-1]), moments.cross)
     squares = maps @ maps.mT
-    shares = None if moments.mass is None else moments.mass[..., None, None]
-    mean = average_shapes(squares / np.einsum("...kk->...", squares)[..., None, None], shares, -3)
+    shares = squares / np.einsum("...kk->...", squares)[..., None, None]
+    # each shape counts by its total landmark weight, where there are weights
+    mass = None if moments.mass is None else moments.mass[..., None, None]
+    mean = (
+        shares.mean(axis=-3) if mass is None else (mass * shares).sum(axis=-3) / mass.sum(axis=-3)
+    )
     values, vectors = np.linalg.eigh(mean)
     k, d = moments.cross.shape[-2:]
     matrix = np.zeros((*mean.shape[:-2], k, d))
@@ -398,13 +370,6 @@ def _solve_closed_form(moments: Moments) -> Array:
     roots = np.sqrt(np.maximum(values[..., None, largest], 0.0))
     matrix[..., : min(k, d)] = vectors[..., largest] * roots
     return matrix
-
-
-def average_shapes(values: Array, mass: Array | None, axis: int = -1) -> Array:
-    """Average over shapes; each counts by its total landmark weight, where there are weights."""
-    if mass is None:
-        return np.asarray(values.mean(axis=axis))
-    return np.asarray((mass * values).sum(axis=axis) / mass.sum(axis=axis))
 
 
 def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:

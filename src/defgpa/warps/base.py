@@ -82,16 +82,6 @@ class FactoredBasis(Stack):
         """Return the same warps by columns that keep more digits in products, if there are any."""
         return None
 
-    def express_in_columns(self, coefficients: Array) -> tuple[FactoredBasis, Array]:
-        """Return the basis that a warp is stored with, and its coefficients (…, r, j) there.
-
-        Parameters
-        ----------
-        coefficients : array (…, l, j)
-            In this basis.
-        """
-        return self, coefficients
-
     def unmix(self) -> FactoredBasis:
         """Return the same warps with the columns as features."""
         return self
