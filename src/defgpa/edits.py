@@ -425,7 +425,7 @@ class _State:
         ]
         if links == self.shapes.links and not self.excluded_landmarks:
             return shapes
-        return shapes.with_metadata(wireframe=tuple(links))
+        return shapes.with_metadata(links=tuple(links))
 
     def _move(self, specimen: int, landmark: int, target: Sequence[float]) -> None:
         if len(target) != self.shapes.n_dims:

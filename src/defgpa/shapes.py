@@ -282,10 +282,10 @@ class Shapes:
         Examples
         --------
         >>> points = np.random.default_rng(0).normal(size=(2, 5, 2))
-        >>> Shapes(points, metadata={"wireframe": [(0, 1, 4), (2, 9)]}).links
+        >>> Shapes(points, metadata={"links": [(0, 1, 4), (2, 9)]}).links
         [(0, 1), (1, 4)]
         """
-        links = self.metadata.get("wireframe") or ()
+        links = self.metadata.get("links") or ()
         chains = [link for link in links if isinstance(link, (tuple, list, np.ndarray))]
         pairs = [(a, b) for chain in chains for a, b in pairwise(chain)]
         return [(int(a), int(b)) for a, b in pairs if self._is_landmark(a) and self._is_landmark(b)]

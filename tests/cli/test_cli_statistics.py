@@ -609,7 +609,7 @@ def test_coordinates_superimposed_before_are_taken_as_given(run, folder):
     assert json.loads(out)["coordinates"]["space"] == "given"
 
 
-def test_modules_come_from_a_table_or_from_the_parts_of_a_wireframe(run, folder):
+def test_modules_come_from_a_table_or_from_the_parts_that_links_join(run, folder):
     lines = [f"{k + 1},{'front' if k < 4 else 'back'},{k % 2}" for k in range(8)]
     (folder / "modules.csv").write_text("landmark,halves,odd\n" + "\n".join(lines) + "\n")
     words = ["covary", folder / "moths.tps", "--permutations", 9, "--json"]
@@ -621,4 +621,4 @@ def test_modules_come_from_a_table_or_from_the_parts_of_a_wireframe(run, folder)
     assert json.loads(out)["modularity"][0]["observed"] == pytest.approx(expected, rel=1e-6)
     code, _, err = run(*words, "--modules", "links")
     assert code == 2
-    assert "in no part of the wireframe" in err
+    assert "has no link" in err

@@ -410,8 +410,8 @@ def test_the_wings_are_two_kinds_of_different_size_and_proportions():
 
 def test_the_veins_join_landmarks_that_exist_and_leave_none_alone():
     wings = datasets.load_wings()
-    named = [(wings.landmarks[a], wings.landmarks[b]) for a, b in wings.metadata["wireframe"]]
-    assert tuple(named) == datasets.WING_EDGES
+    named = [(wings.landmarks[a], wings.landmarks[b]) for a, b in wings.metadata["links"]]
+    assert tuple(named) == datasets.WING_LINKS
     assert {label for pair in named for label in pair} == set(wings.landmarks)
 
 
@@ -422,7 +422,7 @@ def test_no_two_veins_of_the_template_cross():
     def left_of(p, q, r):
         return np.linalg.det([at[q] - at[p], at[r] - at[p]]) > 0
 
-    for (a, b), (c, d) in combinations(datasets.WING_EDGES, 2):
+    for (a, b), (c, d) in combinations(datasets.WING_LINKS, 2):
         if len({a, b, c, d}) == 4:
             crossed = left_of(a, b, c) != left_of(a, b, d) and left_of(c, d, a) != left_of(c, d, b)
             assert not crossed, (a, b, c, d)

@@ -590,18 +590,18 @@ def test_what_has_no_place_in_a_format_is_named():
         "variables": ({"site": "N"},),
         "space": "LPS",
         "groups": ("a",),
-        "wireframe": ((0, 1),),
+        "links": ((0, 1),),
     }
     shapes = Shapes.specimens(SKULLS[:1], faces=[[0, 1, 2]], metadata=metadata)
     assert find_unsupported_metadata(shapes, "a.csv") == (
-        "the wireframe",
+        "the links",
         "faces",
         "the anatomical space",
     )
     assert find_unsupported_metadata(shapes, "a.fcsv") == (
         "groups",
         "the columns 'site'",
-        "the wireframe",
+        "the links",
         "faces",
     )
     assert find_unsupported_metadata(shapes, "a", format="ply")[-1] == "the anatomical space"

@@ -204,7 +204,7 @@ def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
         {"species": "", "age": "2"},
         {"species": "a", "age": "1"},
     )
-    assert listed.metadata["wireframe"] == ((0, 1), (1, 11))
+    assert listed.metadata["links"] == ((0, 1), (1, 11))
     assert framed.metadata["variables"][1] == {"site": "y", "size": ""}
 
 

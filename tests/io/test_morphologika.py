@@ -81,7 +81,7 @@ def test_several_variables_are_comments(morphologika):
 
 def test_wireframe_and_polygons_count_from_one_in_the_file(morphologika):
     shapes = morphologika(HEAD + ROWS + "[wireframe]\n1 2\n2 3\n[polygons]\n1 2 3\n")
-    assert shapes.metadata["wireframe"] == ((0, 1), (1, 2))
+    assert shapes.metadata["links"] == ((0, 1), (1, 2))
     assert shapes.faces.tolist() == [[0, 1, 2]]
 
 
@@ -153,14 +153,14 @@ def test_groups_links_and_faces_survive_a_round_trip(tmp_path):
         np.arange(24.0).reshape(3, 4, 2),
         names=["a", "b", "c"],
         faces=[[0, 1, 2], [1, 2, 3]],
-        metadata={"groups": ("red 1", "red 1", "blue"), "wireframe": ((0, 3), (1, 2))},
+        metadata={"groups": ("red 1", "red 1", "blue"), "links": ((0, 3), (1, 2))},
     )
     write_shapes(shapes, tmp_path / "set.txt")
     again = read_shapes(tmp_path / "set.txt")
     assert again == shapes
     assert again.faces.tolist() == shapes.faces.tolist()
     assert again.metadata["groups"] == shapes.metadata["groups"]
-    assert again.metadata["wireframe"] == shapes.metadata["wireframe"]
+    assert again.metadata["links"] == shapes.metadata["links"]
 
 
 def test_what_the_format_cannot_hold_is_said(tmp_path):

@@ -71,20 +71,20 @@ def test_lists_as_long_as_the_shapes_are_columns_and_pairs_are_links(tmp_path):
     said = [s.metadata["variables"] for s in document.specimens]
     assert said[3] == {"species": "ß", "weight": "3.0"}
     assert said[2]["weight"] == "nan"
-    assert document.metadata["wireframe"] == ((0, 1), (1, 6))
+    assert document.metadata["links"] == ((0, 1), (1, 6))
     arrays["links"] = np.array([[0, 7]])  # a landmark that is not there
-    assert "wireframe" not in read_npz(tmp_path, arrays).metadata
+    assert "links" not in read_npz(tmp_path, arrays).metadata
 
 
 def test_columns_and_links_come_back(tmp_path):
     said = ({"site": "x", "age": "3"}, {"site": "y"}, None, {"site": "x", "age": "4"})
-    known = {"variables": said, "wireframe": ((0, 1, 2), (5, 6), (3, 99))}
+    known = {"variables": said, "links": ((0, 1, 2), (5, 6), (3, 99))}
     NPZ.write(tmp_path / "set.npz", Shapes(some_points(), metadata=known))
     document = NPZ.read(tmp_path / "set.npz", ReadOptions())
     back = [s.metadata["variables"] for s in document.specimens]
     assert [own["site"] for own in back] == ["x", "y", "", "x"]
     assert [own["age"] for own in back] == ["3", "", "", "4"]
-    assert document.metadata["wireframe"] == ((0, 1), (1, 2), (5, 6))
+    assert document.metadata["links"] == ((0, 1), (1, 2), (5, 6))
 
 
 def test_metadata_that_would_need_pickle_are_left_out(tmp_path):

@@ -438,10 +438,10 @@ def test_the_array_is_found_in_a_list(tmp_path):
     found = read_shapes(r_file(tmp_path / "a.rda", {"plethodon": {"land": array, **others}}))
     np.testing.assert_array_equal(found.points, points)
     assert found.metadata["variables"] == ({"size": "1.0"},) * 4
-    assert found.metadata["wireframe"] == ((0, 0),) * 3
+    assert found.metadata["links"] == ((0, 0),) * 3
     others["links"][2, 1] = 7  # of six landmarks
     wrong = read_shapes(r_file(tmp_path / "b.rda", {"plethodon": {"land": array, **others}}))
-    assert "wireframe" not in wrong.metadata
+    assert "links" not in wrong.metadata
 
 
 def test_of_several_arrays_the_usual_names_decide(tmp_path):

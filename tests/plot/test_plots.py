@@ -98,7 +98,7 @@ def test_lines_between_landmarks_come_from_the_shapes():
     wings = load_wings()
     a = defgpa.DefGPA().fit(wings).alignment_
     artists = plot.overlay(a, flat())
-    edges = np.array(wings.metadata["wireframe"])
+    edges = np.array(wings.metadata["links"])
     np.testing.assert_allclose(artists.links.get_segments(), a.reference[edges], **EXACT)
 
 
@@ -107,7 +107,7 @@ def test_without_such_lines_none_are_drawn(plane):
 
 
 def test_a_wireframe_of_chains_is_drawn_link_by_link(plane):
-    chained = plane.shapes.with_metadata(wireframe=[(0, 1, 2), (5, 3)])
+    chained = plane.shapes.with_metadata(links=[(0, 1, 2), (5, 3)])
     drawn = plot.overlay(replace(plane, shapes=chained), flat()).links
     links = np.array([(0, 1), (1, 2), (5, 3)])
     np.testing.assert_allclose(drawn.get_segments(), plane.reference[links], **EXACT)

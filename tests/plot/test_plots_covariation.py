@@ -29,7 +29,7 @@ def test_tree_joins_species_and_ancestors(d):
     segments = np.array(artists.branches.get_segments())
     assert segments.shape == (14, 2, 2)
     places = found.node_scores[:, 1:3]
-    np.testing.assert_allclose(segments, places[found.tree.edges])
+    np.testing.assert_allclose(segments, places[found.tree.branches])
     assert artists.root.get_xdata()[0] == found.ancestor_scores[0, 1]
     assert [name.get_text() for name in artists.names] == list("abcdefgh")
     assert artists.shape.get_title().startswith("root")

@@ -432,7 +432,7 @@ def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
         "names": [f"n{k}" for k in range(n)],  # tells nothing apart
         "collector": ["me"] * n,
         "comments": ["a", "b"] * (n // 2),
-        "wireframe": [(0, 1)],
+        "links": [(0, 1)],
     }
     made = page(fitted(n=n, m=10, warp=Affine(), metadata=metadata))
     columns = {column.pop("name"): column for column in made.drawn["columns"]}
@@ -689,7 +689,7 @@ def test_a_warp_of_ones_own_is_reported_by_its_name(page):
 
 def test_a_wireframe_is_kept_and_what_does_not_fit_is_dropped(page):
     wireframe = [(0, 1), [1, 2, 3], (7, 99), "ab", (2, "x"), 5]
-    packed = page(fitted(metadata={"wireframe": wireframe})).drawn["links"]
+    packed = page(fitted(metadata={"links": wireframe})).drawn["links"]
     edges = np.frombuffer(base64.b64decode(packed["whole"]), dtype="<i4").reshape(packed["size"])
     assert edges.tolist() == [[0, 1], [1, 2], [2, 3]]
 

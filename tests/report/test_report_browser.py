@@ -58,7 +58,7 @@ def solid_shapes():
     """3-D, landmarks missing, lines between them."""
     wireframe = [(j, j + 1) for j in range(20)]
     points = smooth_family(seed=7, n=5, m=40, d=3, missing=0.1)
-    return defgpa.Shapes(points, metadata={"wireframe": wireframe})
+    return defgpa.Shapes(points, metadata={"links": wireframe})
 
 
 def solid_report(folder):

@@ -256,7 +256,7 @@ def run(*words):
 
 
 def test_the_commands_write_their_page_beside_the_tables(tmp_path, capsys):
-    shapes = Shapes(moths(), metadata={"groups": list(KIND), "wireframe": ((2, 6, 7, 3),)})
+    shapes = Shapes(moths(), metadata={"groups": list(KIND), "links": ((2, 6, 7, 3),)})
     source = tmp_path / "moths.txt"
     defgpa.write_shapes(shapes, source, format="morphologika")
     few = ("--permutations", 9, "--report", "-q")

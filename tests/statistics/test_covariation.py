@@ -313,14 +313,12 @@ def test_bad_input_is_refused_in_a_sentence(call, words):
 
 
 class TestPartitions:
-    def test_parts_of_a_wireframe_are_modules(self):
+    def test_parts_that_links_join_are_modules(self):
         links = ((0, 1), (1, 2), (3, 4), (4, 5))
-        shapes = Shapes(np.random.default_rng(0).normal(size=(4, 6, 2))).with_metadata(
-            wireframe=links
-        )
+        shapes = Shapes(np.random.default_rng(0).normal(size=(4, 6, 2))).with_metadata(links=links)
         assert partition_by_links(shapes) == {"part_1": [0, 1, 2], "part_2": [3, 4, 5]}
         with pytest.raises(ShapeError, match="is one part"):
-            partition_by_links(shapes.with_metadata(wireframe=(*links, (2, 3))))
+            partition_by_links(shapes.with_metadata(links=(*links, (2, 3))))
 
     def test_table_of_modules_may_list_landmarks_in_any_order(self, tmp_path):
         (tmp_path / "m.csv").write_text("point,jaw\nb,x\na,y\nc,x\n")

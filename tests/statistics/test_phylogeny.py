@@ -226,7 +226,7 @@ class TestComponents:
         states = np.vstack([Y, tree.estimate_ancestors(Y)])
 
         def cost(nodes):
-            parent, child = tree.edges.T
+            parent, child = tree.branches.T
             return (((nodes[parent] - nodes[child]) ** 2).sum(axis=1) / tree.lengths[child]).sum()
 
         rng = np.random.default_rng(1)

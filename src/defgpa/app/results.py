@@ -155,11 +155,11 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     anova = _fit_test(project, analysis)
     if anova is not None:
         drawings["effects"] = lambda ax: plot.effects(anova, ax=ax)
-    in_space = {"aligned"} if alignment.shapes.n_dims == 3 else set()
+    spatial = {"aligned"} if alignment.shapes.n_dims == 3 else set()
     for name, draw in drawings.items():
         figure = Figure(figsize=(7.0, 5.0), layout="constrained")
         FigureCanvasAgg(figure)
-        draw(figure.add_subplot(projection="3d" if name in in_space else None))
+        draw(figure.add_subplot(projection="3d" if name in spatial else None))
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         figure.savefig(folder / f"{name}.png", dpi=160)
 

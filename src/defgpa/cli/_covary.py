@@ -41,8 +41,8 @@ _NAMES = ResultNames(
     multiple=True,
     group=options.ANALYSIS,
     help="Modules and their landmarks, such as jaw=1-5+9,skull=6-8, the rest may be *; a table "
-    "with a column of landmarks and a column for each hypothesis; or links: the parts of the "
-    "wireframe. Repeat to compare hypotheses.",
+    "with a column of landmarks and a column for each hypothesis; or links: the parts that "
+    "links join. Repeat to compare hypotheses.",
 )
 @options.option(
     "--with",

@@ -295,7 +295,7 @@ def add_links(shapes: Shapes, words: str | None) -> Shapes:
         items = ["-".join(line.replace(",", " ").split()) for line in lines]
     number = {label: k for k, label in enumerate(shapes.landmarks)}
     pairs = [parse_pair(item.strip(), shapes, "--links") for item in items if item.strip()]
-    return shapes.with_metadata(wireframe=tuple((number[a], number[b]) for a, b in pairs))
+    return shapes.with_metadata(links=tuple((number[a], number[b]) for a, b in pairs))
 
 
 def parse_pair(word: str, shapes: Shapes, option: str) -> tuple[str, str]:

@@ -14,14 +14,14 @@ from defgpa.datasets._published import (
     load_stereo_toy_rug,
     load_topacs,
 )
-from defgpa.datasets._sample import WING_EDGES, WING_LANDMARKS, load_wings, make_wings
+from defgpa.datasets._sample import WING_LANDMARKS, WING_LINKS, load_wings, make_wings
 from defgpa.datasets._skulls import make_skulls
 from defgpa.datasets._slices import Slices, make_slices
 from defgpa.datasets._synthetic import Synthetic, smooth_family
 
 __all__ = [
-    "WING_EDGES",
     "WING_LANDMARKS",
+    "WING_LINKS",
     "AtRandom",
     "Blocks",
     "Deformation",

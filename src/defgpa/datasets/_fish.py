@@ -93,7 +93,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
     Returns
     -------
     Synthetic
-        ``shapes.metadata`` has ``groups`` ("lake" or "stream"), ``wireframe``, and under
+        ``shapes.metadata`` has ``groups`` ("lake" or "stream"), ``links``, and under
         ``variables`` what was done to each: ``gape`` in degrees and ``make_bend`` per millimetre.
 
     Examples
@@ -128,7 +128,7 @@ def make_fish(per_kind: int = 16, *, noise: float = 0.15, seed: int = 0) -> Synt
         landmarks=list(_FISH),
         metadata={
             "groups": groups,
-            "wireframe": number_links(_LINES, list(_FISH)),
+            "links": number_links(_LINES, list(_FISH)),
             "variables": tuple(
                 {"gape": f"{np.rad2deg(angle):.1f}", "bend": f"{curvature:.5f}"}
                 for angle, curvature in zip(gape, bent, strict=True)

@@ -104,7 +104,7 @@ _VEINS = (
 )
 
 WING_LANDMARKS = tuple(_WING)
-WING_EDGES = tuple(pair for vein in _VEINS for pair in pairwise(vein))
+WING_LINKS = tuple(pair for vein in _VEINS for pair in pairwise(vein))
 
 
 def load_wings() -> Shapes:
@@ -116,7 +116,7 @@ def load_wings() -> Shapes:
     -------
     Shapes
         With the landmarks' labels; ``metadata["groups"]`` has the kind of each wing, and
-        ``metadata["wireframe"]`` the veins as pairs of landmark numbers (``WING_EDGES`` has
+        ``metadata["links"]`` the veins as pairs of landmark numbers (``WING_LINKS`` has
         them as pairs of labels).
 
     Examples
@@ -188,7 +188,7 @@ def make_wing_template() -> Array:
 def _make_labels(names: Sequence[str]) -> dict[str, Any]:
     """Make the labels, kinds and veins of wings with these names."""
     groups = tuple(name.rpartition("_")[0] for name in names)
-    metadata = {"groups": groups, "wireframe": number_links(_VEINS, WING_LANDMARKS)}
+    metadata = {"groups": groups, "links": number_links(_VEINS, WING_LANDMARKS)}
     return {"names": names, "landmarks": WING_LANDMARKS, "metadata": metadata}
 
 

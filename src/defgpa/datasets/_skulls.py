@@ -91,7 +91,7 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     Returns
     -------
     Synthetic
-        ``shapes.metadata`` has ``groups`` ("recent" or "fossil"), ``wireframe`` and ``pairs``
+        ``shapes.metadata`` has ``groups`` ("recent" or "fossil"), ``links`` and ``pairs``
         (landmarks that mirror each other).
 
     Examples
@@ -123,7 +123,7 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
         landmarks=_LABELS,
         metadata={
             "groups": tuple("recent" if row.all() else "fossil" for row in missing),
-            "wireframe": _make_links(),
+            "links": _make_links(),
             "pairs": tuple((j, j + 1) for j in range(len(_MIDLINE), len(_LABELS), 2)),
         },
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, FormatError, format_names
-from defgpa.io.space import find_missing_codes
+from defgpa.io.space import express_missing_code
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -120,6 +120,6 @@ def mask_missing(points: Array, missing: str | float, space: str | None = None) 
     if missing == "negative":
         coded = (points < 0).any(axis=-1)
     else:
-        places = find_missing_codes(float(missing), points.shape[-1], space)
+        places = express_missing_code(float(missing), points.shape[-1], space)
         coded = (points[..., None, :] == places).all(axis=-1).any(axis=-1)
     return np.where(np.expand_dims(coded, -1), np.nan, points)

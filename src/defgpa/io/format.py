@@ -59,7 +59,7 @@ class Document:
 
     specimens: tuple[Specimen, ...]
     faces: Index | None = None
-    metadata: Metadata = field(default_factory=dict)  # space, wireframe, polygons, …
+    metadata: Metadata = field(default_factory=dict)  # space, links, polygons, …
 
 
 def make_document(

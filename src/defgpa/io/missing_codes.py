@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa.arrays import Array, Mask
-from defgpa.io.space import find_missing_codes
+from defgpa.io.space import express_missing_code
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -66,7 +66,7 @@ def find_coded_landmarks(shapes: Shapes, code: float) -> Mask:
     points = _remove_scales(shapes)
     # the scale was multiplied in and is divided out: the last digit may differ
     is_coded = np.isclose(np.abs(points[..., 0]), abs(code), rtol=1e-12, atol=0.0)
-    places = find_missing_codes(code, shapes.n_dims, shapes.metadata.get("space"))
+    places = express_missing_code(code, shapes.n_dims, shapes.metadata.get("space"))
     is_near = np.isclose(points[is_coded][:, None], places, rtol=1e-12, atol=0.0)
     is_coded[is_coded] = np.any(np.all(is_near, axis=2), axis=1)
     return np.asarray(is_coded)

@@ -22,7 +22,7 @@ def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
     return points * _OTHER
 
 
-def find_missing_codes(code: float, dim: int, space: str | None) -> Array:
+def express_missing_code(code: float, dim: int, space: str | None) -> Array:
     """Return the points (k, d) that mean missing when all coordinates are ``code`` in the file.
 
     A program that shows RAS and stores LPS writes (1000, 1000, -1000) for -1000.

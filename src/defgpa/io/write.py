@@ -22,7 +22,7 @@ _WORDS = {  # metadata that users miss, as a sentence calls them
     "variables": "columns",
     "images": "names of images",
     "comments": "comments",
-    "wireframe": "the wireframe",
+    "links": "the links",
     "polygons": "polygons",
     "faces": "faces",
     "space": "the anatomical space",

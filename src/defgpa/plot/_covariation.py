@@ -79,7 +79,7 @@ def phylomorphospace(
     places = components.node_scores[:, [k - 1 for k in which]]
     n = len(components.scores)
     branches = LineCollection(
-        list(places[components.tree.edges]), colors=style.GREY, linewidths=1.0
+        list(places[components.tree.branches]), colors=style.GREY, linewidths=1.0
     )
     branches.set_zorder(1)
     axes.add_collection(branches)
@@ -188,6 +188,7 @@ def covariation(
     dots = style.draw_groups(axes, places, groups)
     axes.set(xlabel=f"{names[0]}, PLS axis {axis}", ylabel=f"{names[1]}, PLS axis {axis}")
     axes.margins(0.08)
+    axes.locator_params(axis="x", nbins=5)  # the shapes beside it leave little width
     share = 100 * pls.shares[axis - 1]
     text = f"{share:.1f} % of the squared covariance"
     if axis == 1:

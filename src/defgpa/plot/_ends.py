@@ -49,36 +49,36 @@ def draw_ends(
     """
     sides = [axis for axis in (across, up) if axis is not None]
     is_shared = len(sides) == 2 and sides[0].mean is sides[1].mean
-    frames = (
+    displays = (
         [_look_at(sides, magnify)] * 2 if is_shared else [_look_at([s], magnify) for s in sides]
     )
-    places = _make_end_axes(ax, [frame.limits for frame in frames], across, up)
-    for k, (axis, frame) in enumerate(zip(sides, frames, strict=False)):
-        magnified = "" if frame.magnify == 1.0 else f", change × {frame.magnify:g}"
+    places = _make_end_axes(ax, [display.limits for display in displays], across, up)
+    for k, (axis, display) in enumerate(zip(sides, displays, strict=False)):
+        magnified = "" if display.magnify == 1.0 else f", change × {display.magnify:g}"
         for place, change, title in zip(
             places[2 * k : 2 * k + 2], axis.changes, axis.titles, strict=True
         ):
-            shape = axis.mean + frame.magnify * change
-            draw_change(place, axis.mean, shape, frame.view, links, surface)
-            place.set(xlim=frame.limits[0], ylim=frame.limits[1])
+            shape = axis.mean + display.magnify * change
+            draw_change(place, axis.mean, shape, display.view, links, surface)
+            place.set(xlim=display.limits[0], ylim=display.limits[1])
             place.set_title(f"{title}{magnified}", fontsize=8, pad=2)
-    return places, max(frame.magnify for frame in frames)
+    return places, max(display.magnify for display in displays)
 
 
-class _Frame(NamedTuple):
+class _Display(NamedTuple):
     view: View
     magnify: float
     limits: Array
 
 
-def _look_at(axes: Sequence[ShapeAxis], magnify: float | None) -> _Frame:
+def _look_at(axes: Sequence[ShapeAxis], magnify: float | None) -> _Display:
     """Choose view, magnification and limits for axes of the same mean."""
     mean, changes = axes[0].mean, np.concatenate([axis.changes for axis in axes])
     view = choose_view(mean, changes)
     lengths = np.linalg.norm(view(changes), axis=2)
     factor = max(1.0, choose_magnification(lengths, view(mean), None))
     factor = float(factor if magnify is None else magnify)
-    return _Frame(view, factor, find_limits(view, [mean, *(mean + factor * changes)]))
+    return _Display(view, factor, find_limits(view, [mean, *(mean + factor * changes)]))
 
 
 def _make_end_axes(

@@ -116,7 +116,7 @@ class Design:
     def rows(self, data: pd.DataFrame) -> Array:
         """Build the model matrix (k, columns) of other data."""
         try:
-            return np.asarray(self.spec.get_model_matrix(_frame(data)), dtype=np.float64)
+            return np.asarray(self.spec.get_model_matrix(_make_table(data)), dtype=np.float64)
         except _formulaic().errors.FormulaicError as error:
             raise DefgpaError(f"These data do not fit the model. {_sentence(error)}") from None
 
@@ -163,17 +163,17 @@ def design(
     formula: str, data: Columns | pd.DataFrame, n: int, whitening: Array | None = None
 ) -> Design:
     """Build the design of ``shape ~ …`` for n shapes."""
-    right, frame = split_formula(formula), _frame(data)
-    check_formula(formula, list(map(str, frame.columns)))
+    right, table = split_formula(formula), _make_table(data)
+    check_formula(formula, list(map(str, table.columns)))
     formulaic = _formulaic()
-    if len(frame) != n and len(frame.columns):
-        raise ShapeError(f"The data must have one row per shape, {n}; got {len(frame)}.")
-    if not len(frame.columns):
-        frame = _frame({"_row": np.arange(n)})
+    if len(table) != n and len(table.columns):
+        raise ShapeError(f"The data must have one row per shape, {n}; got {len(table)}.")
+    if not len(table.columns):
+        table = _make_table({"_row": np.arange(n)})
     try:
-        matrix = formulaic.model_matrix(right, frame, context=_CONTEXT, na_action="raise")
+        matrix = formulaic.model_matrix(right, table, context=_CONTEXT, na_action="raise")
     except formulaic.errors.FormulaicError as error:
-        names = ", ".join(map(str, frame.columns))
+        names = ", ".join(map(str, table.columns))
         raise DefgpaError(
             f"The formula {formula!r} cannot be used. {_sentence(error)} The data have: {names}."
         ) from None
@@ -186,7 +186,7 @@ def design(
     if not np.isfinite(columns).all():
         raise ShapeError(f"The data of {formula!r} are not finite everywhere. Drop such shapes.")
     terms, slices = tuple(spans), tuple(spans.values())
-    return Design(terms, columns, slices, matrix.model_spec, frame, whitening)
+    return Design(terms, columns, slices, matrix.model_spec, table, whitening)
 
 
 def orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
@@ -234,7 +234,7 @@ def encode_groups(
     return names, np.array([place[word] for word in words], dtype=np.intp)
 
 
-def _frame(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:
+def _make_table(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:
     import pandas
 
     if isinstance(data, pandas.DataFrame):

@@ -97,7 +97,7 @@ def read_partitions(
 
 
 def partition_by_links(shapes: Shapes) -> dict[str, list[int]]:
-    """Make a module of each connected part of the wireframe: part_1, part_2 and so on.
+    """Make a module of each set of landmarks that links join: part_1, part_2 and so on.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ def partition_by_links(shapes: Shapes) -> dict[str, list[int]]:
     lone = np.setdiff1d(np.arange(m), pairs)
     if len(lone):
         names = format_names(shapes.landmarks[k] for k in lone)
-        raise ShapeError(f"Landmark {names} is in no part of the wireframe. Add links to it.")
+        raise ShapeError(f"Landmark {names} has no link. Add links to it.")
     graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(m, m))
     count, parts = connected_components(graph, directed=False)
     if count < 2:
-        raise ShapeError("The wireframe is one part; modules are parts that no link joins.")
+        raise ShapeError("The links join all landmarks; modules are parts that no link joins.")
     return {f"part_{k + 1}": np.flatnonzero(parts == k).tolist() for k in range(count)}

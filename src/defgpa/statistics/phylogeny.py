@@ -93,7 +93,7 @@ class Phylogeny:
         return np.asarray(root + cross @ np.linalg.solve(self.covariance, Y - root))
 
     @property
-    def edges(self) -> Index:
+    def branches(self) -> Index:
         """(e, 2): parent and child of every branch."""
         children = np.flatnonzero(self.parents >= 0)
         return np.column_stack([self.parents[children], children])

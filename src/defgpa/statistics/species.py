@@ -64,7 +64,7 @@ def average_species(
         names=names,
         landmarks=sample.shapes.landmarks,
         faces=sample.shapes.faces,
-        metadata={"wireframe": sample.shapes.links, "variables": columns},
+        metadata={"links": sample.shapes.links, "variables": columns},
     )
     sizes = np.array([sample.sizes[rows].mean() for rows in members])
     return Sample(shapes, sizes, replace(sample.provenance, n_species=len(names)))

@@ -283,15 +283,19 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     Warp
         A warp of the plane or of space, callable on any points (p, d).
     """
-    frame = measure_points(sources)
+    geometry = measure_points(sources)
     k, d = sources.shape
-    local = (sources - frame.centre[0]) / frame.size[0]
+    local = (sources - geometry.centre[0]) / geometry.size[0]
     system = _build_kernel_system(local)
     system[:k, k:] = make_affine_columns(local)
     system[k:, :k] = system[:k, k:].T
     weights = _solve_system(system, np.vstack([targets, np.zeros((d + 1, d))]))
     basis = ThinPlateBasis(
-        local, frame.centre[0], frame.size[0], ridge=None, stiffness=np.zeros_like(frame.size[0])
+        local,
+        geometry.centre[0],
+        geometry.size[0],
+        ridge=None,
+        stiffness=np.zeros_like(geometry.size[0]),
     )
     return Warp(basis, weights)
 

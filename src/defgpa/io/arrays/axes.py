@@ -123,7 +123,7 @@ def parse_links(links: RawArray, first: int, m: int) -> dict[str, object]:
     pairs = links.ndim == 2 and links.shape[1] == 2
     if not pairs or not np.isin(links, np.arange(first, first + m)).all():
         return {}
-    return {"wireframe": tuple((int(a) - first, int(b) - first) for a, b in links)}
+    return {"links": tuple((int(a) - first, int(b) - first) for a, b in links)}
 
 
 def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> str:

@@ -264,7 +264,7 @@ FORMATS = (
             "variables",
             "space",
             "faces",
-            "wireframe",
+            "links",
             "weights",
         ),
     ),

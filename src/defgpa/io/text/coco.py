@@ -139,7 +139,7 @@ def _find_links(categories: Mapping[object, JsonObject], m: int) -> dict[str, ob
     if not all(isinstance(a, int) and isinstance(b, int) for a, b in pairs):
         return {}
     links = tuple((a - 1, b - 1) for a, b in pairs if 1 <= a <= m and 1 <= b <= m)
-    return {"wireframe": links} if links else {}
+    return {"links": links} if links else {}
 
 
 def _looks_like_coco(head: bytes) -> bool:
@@ -159,6 +159,6 @@ FORMATS = (
         looks_like=_looks_like_coco,
         read=read_coco,
         write=write_coco,
-        holds=("images", "wireframe", "weights"),
+        holds=("images", "links", "weights"),
     ),
 )

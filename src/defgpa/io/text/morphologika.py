@@ -56,11 +56,11 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
         metadata_by_key = _collect_metadata(sections, len(points), disagree)
     points = mask_missing(points, options.missing)
     polygons = _parse_links(path, sections, "polygons", points.shape[1])
-    wireframe = _parse_links(path, sections, "wireframe", points.shape[1])
+    links = _parse_links(path, sections, "wireframe", points.shape[1])
     triangles = polygons and all(len(polygon) == 3 for polygon in polygons)
     faces = np.array(polygons, dtype=np.intp) if triangles else None
-    links = {"wireframe": wireframe, "polygons": () if triangles else polygons}
-    metadata = {key: lines for key, lines in links.items() if lines}
+    lines = {"links": links, "polygons": () if triangles else polygons}
+    metadata = {key: chains for key, chains in lines.items() if chains}
     each = [{key: values[k] for key, values in metadata_by_key.items()} for k in range(len(points))]
     return make_document(path, points, names, shape_metadata=each, faces=faces, metadata=metadata)
 
@@ -74,7 +74,7 @@ def write_morphologika(path: Path, shapes: Shapes) -> None:
     lines += ["[names]", *names, *_format_groups(shapes.metadata), "[rawpoints]"]
     for name, points in zip(names, shapes.points.tolist(), strict=True):
         lines += [f"'{name}", *map(format_row, points)]
-    lines += _format_links("wireframe", shapes.metadata.get("wireframe", ()))
+    lines += _format_links("wireframe", shapes.metadata.get("links", ()))
     faces = () if shapes.faces is None else shapes.faces.tolist()
     lines += _format_links("polygons", [*faces, *shapes.metadata.get("polygons", ())])
     write_text(path, "\n".join(lines) + "\n")
@@ -286,6 +286,6 @@ FORMATS = (
         lambda head: bool(_SURE.search(decode_head(head))),
         read_morphologika,
         write_morphologika,
-        holds=("groups", "wireframe", "polygons", "faces"),
+        holds=("groups", "links", "polygons", "faces"),
     ),
 )
