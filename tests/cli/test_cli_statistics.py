@@ -588,6 +588,7 @@ def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
         *("--permutations", 9),
     )
     assert code == 0, err
+    assert "log(size):kind" in out
     assert "Trajectories through 3 stages" in out
     assert "Measurement error of 2 replicates" in out
     assert len(table(folder / "all" / "allometric_scores.csv")) == 12
@@ -613,7 +614,7 @@ def test_modules_come_from_a_table_or_from_the_parts_that_links_join(run, folder
     lines = [f"{k + 1},{'front' if k < 4 else 'back'},{k % 2}" for k in range(8)]
     (folder / "modules.csv").write_text("landmark,halves,odd\n" + "\n".join(lines) + "\n")
     words = ["covary", folder / "moths.tps", "--permutations", 9, "--json"]
-    code, out, _ = run(*words, "--modules", f"@{folder / 'modules.csv'}")
+    code, out, _ = run(*words, "--modules", folder / "modules.csv")
     assert code == 0
     modules = [each["modules"] for each in json.loads(out)["modularity"]]
     assert modules == [["front", "back"], ["0", "1"]]

@@ -15,7 +15,8 @@ import defgpa
 from defgpa import DefgpaError, Shapes
 from defgpa.cli import main
 from defgpa.formatting import format_number
-from defgpa.report import write_report, write_statistics
+from defgpa.report import write_methods, write_report, write_statistics
+from defgpa.semilandmarks import SlidShapes
 from defgpa.statistics import (
     allometry,
     classify,
@@ -47,6 +48,16 @@ def moths():
     x = MOTH + 0.05 * np.random.default_rng(0).normal(size=(12, *MOTH.shape))
     x[6:, 4] += 0.3
     return x
+
+
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_methods_describe_every_statistic_and_no_other(everything):
+    alignment = defgpa.EuclideanGPA().fit(moths()).alignment_
+    plain = write_methods(alignment)
+    for statistic in everything:
+        added = write_methods(alignment, statistics=[statistic])
+        assert len(added) > len(plain)
+        assert ("slid along" in added) == isinstance(statistic, SlidShapes)
 
 
 @pytest.fixture(scope="module")

@@ -219,6 +219,21 @@ def test_imputations_restore_variance_and_are_stated(partial_alignment):
     assert components.explained_variance_.sum() == pytest.approx(pooled["Total"].ss / 15, rel=0.02)
 
 
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
+def test_pairwise_distances_are_pooled_over_the_draws_of_the_model(partial_alignment):
+    pooled = procrustes_anova("shape ~ k", partial_alignment, {"k": KINDS}, 99, n_imputations=5)
+    pairs = pooled.pairwise("k")
+    assert "5 draws pooled" in str(pairs)
+    kinds = np.asarray(KINDS)
+    first, second = pairs.names[:2]
+    expected = [
+        np.linalg.norm(draw[kinds == first].mean(axis=0) - draw[kinds == second].mean(axis=0))
+        for draw in pooled.sample.impute(5, 0)
+    ]
+    assert pairs.distances[0, 1] == pytest.approx(np.mean(expected), rel=1e-9)
+    assert 0 < pairs.p[0, 1] <= 1
+
+
 def test_imputing_complete_shapes_changes_nothing(family):
     expected = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99)
     found = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -37,7 +38,7 @@ _NAMES = ResultNames(
 @options.input_argument
 @options.option(
     "--modules",
-    metavar="NAME=A-B,…|@FILE|links",
+    metavar="NAME=A-B,…|FILE|links",
     multiple=True,
     group=options.ANALYSIS,
     help="Modules and their landmarks, such as jaw=1-5+9,skull=6-8, the rest may be *; a table "
@@ -185,13 +186,13 @@ def _compare_groups(
 
 
 def _parse_modules(words: str, shapes: Shapes) -> dict[str, Modules]:
-    """Parse ``jaw=1-5+9,skull=*``, ``@table.csv`` or ``links`` as hypotheses, each with a name."""
+    """Parse ``jaw=1-5+9,skull=*``, a table or ``links`` as hypotheses, each with a name."""
     from defgpa.statistics import partition_by_links, read_partitions
 
     if words == "links":
         return {words: partition_by_links(shapes)}
-    if words.startswith("@"):
-        return dict(read_partitions(words[1:], shapes.landmarks))
+    if words.startswith("@") or Path(words).is_file():
+        return dict(read_partitions(words.removeprefix("@"), shapes.landmarks))
     return {words: _parse_ranges(words, shapes)}
 
 

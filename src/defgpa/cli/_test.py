@@ -125,8 +125,8 @@ _NAMES = ResultNames(
     type=click.IntRange(min=0),
     default=0,
     group=options.ANALYSIS,
-    help="Pool --formula and --allometry over COUNT completions of missing landmarks, drawn from "
-    "their uncertainty.",
+    help="Pool --formula, --pairwise and --allometry over COUNT completions of missing "
+    "landmarks, drawn from their uncertainty.",
 )
 @analysis_options
 def command(
@@ -229,7 +229,7 @@ def _compare_slopes(analysis: Analysis, name: str) -> None:
 
     groups = analysis.find_labels(name, "--slopes")
     size = analysis.columns.get("size")
-    result = analysis.permute(group_allometry, analysis.sample, groups, size)
+    result = analysis.permute(group_allometry, analysis.sample, groups, size, name=name)
     values = {
         "groups": result.groups,
         "lengths": result.lengths,
@@ -294,7 +294,7 @@ def _find_two_columns(
     analysis: Analysis, names: str, option: str
 ) -> tuple[Sequence[object], Sequence[object]]:
     """Return the two columns that ``A,B`` names."""
-    first, comma, second = (name.strip() for name in names.partition(","))
+    first, comma, second = (name.strip() for name in names.replace(":", ",").partition(","))
     if not comma or not first or not second:
         raise bad_word(option, "two columns such as species,stage", names)
     return analysis.find_column(first, option), analysis.find_column(second, option)

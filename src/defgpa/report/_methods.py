@@ -11,15 +11,28 @@ from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError
 from defgpa.report._statistics import Statistic
 from defgpa.report._words import describe_model, format_percent
+from defgpa.semilandmarks import SlidShapes
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics import (
     Allometry,
+    Classification,
+    Disparity,
+    EffectSizes,
+    EigenvalueVariance,
+    EvolutionaryRates,
+    GroupAllometry,
     LandmarkDifferences,
+    MeasurementError,
+    ModuleTest,
     PairwiseDistances,
+    PhylogeneticComponents,
+    PhylogeneticSignal,
     ProcrustesAnova,
     Repeatability,
     Symmetry,
+    Trajectories,
+    TwoBlockPLS,
 )
 from defgpa.warps import ThinPlateSpline
 
@@ -28,6 +41,15 @@ if TYPE_CHECKING:
 
 _UNCHANGING = (Action.ACCEPT, Action.LINK, Action.UNLINK)
 _REFERENCES = {
+    "Adams 2014": "Adams, D. C. (2014). A generalized K statistic for estimating phylogenetic "
+    "signal from shape and other high-dimensional multivariate data. Systematic Biology, 63, "
+    "685–697. https://doi.org/10.1093/sysbio/syu030",
+    "Adams 2016": "Adams, D. C. (2016). Evaluating modularity in morphometric data: challenges "
+    "with the RV coefficient and a new test measure. Methods in Ecology and Evolution, 7, 565–572. "
+    "https://doi.org/10.1111/2041-210X.12511",
+    "Adams & Collyer 2016": "Adams, D. C., & Collyer, M. L. (2016). On the comparison of the "
+    "strength of morphological integration across morphometric datasets. Evolution, 70, "
+    "2623–2631. https://doi.org/10.1111/evo.13045",
     "Bai & Bartoli 2022": "Bai, F., & Bartoli, A. (2022). Procrustes analysis with deformations: a "
     "closed-form solution by eigenvalue decomposition. International Journal of Computer Vision, "
     "130, 567–593. https://doi.org/10.1007/s11263-021-01571-8",
@@ -49,6 +71,9 @@ _REFERENCES = {
     "Klingenberg et al. 2002": "Klingenberg, C. P., Barluenga, M., & Meyer, A. (2002). Shape "
     "analysis of symmetric structures: quantifying variation among individuals and asymmetry. "
     "Evolution, 56, 1909–1920. https://doi.org/10.1111/j.0014-3820.2002.tb00117.x",
+    "Rohlf & Corti 2000": "Rohlf, F. J., & Corti, M. (2000). Use of two-block partial "
+    "least-squares to study covariation in shape. Systematic Biology, 49, 740–753. "
+    "https://doi.org/10.1080/106351500750049806",
     "Rohlf & Slice 1990": "Rohlf, F. J., & Slice, D. (1990). Extensions of the Procrustes method "
     "for the optimal superimposition of landmarks. Systematic Zoology, 39, 40–59. "
     "https://doi.org/10.2307/2992207",
@@ -222,5 +247,38 @@ def _describe_statistic(statistic: Statistic) -> str:
             )
         case Repeatability():
             return "Repeatability was estimated from replicate measurements."
-        case _:
+        case Disparity():
+            return (
+                f"Procrustes variances of groups, about {statistic.formula}, were compared in "
+                f"{statistic.n_permutations:,} permutations."
+            )
+        case Classification():
+            return (
+                "Groups were told apart by linear discriminants of "
+                f"{statistic.n_components} components of shape, their number chosen and the share "
+                "of correct classifications measured with specimens left out."
+            )
+        case TwoBlockPLS():
+            return "Covariation was tested by two-block partial least squares (Rohlf & Corti 2000)."
+        case ModuleTest(statistic="r-PLS"):
+            return "Integration of modules was tested by r-PLS (Adams & Collyer 2016)."
+        case ModuleTest():
+            return "Modularity was tested by the covariance ratio (Adams 2016)."
+        case EffectSizes():
+            return "Effect sizes were compared by differences of Z (Adams & Collyer 2016)."
+        case EigenvalueVariance():
+            return "Integration was measured by the relative variance of eigenvalues."
+        case GroupAllometry():
+            return "Allometric slopes of groups were compared by their lengths and angles."
+        case Trajectories():
+            return "Paths of groups through stages were compared by length, angle and form."
+        case MeasurementError():
+            return "Measurement error was separated into a systematic and a random part."
+        case PhylogeneticSignal():
+            return "Phylogenetic signal was tested by Kmult (Adams 2014)."
+        case PhylogeneticComponents():
+            return "Ancestral shapes were estimated under Brownian motion."
+        case EvolutionaryRates():
+            return "Rates of evolution under Brownian motion were compared between groups."
+        case SlidShapes():
             return "Semilandmarks were slid along their curves (Gunz & Mitteroecker 2013)."

@@ -312,7 +312,7 @@ def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> S
 
 
 def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Section:
-    row = allometry.anova.table["log(size):group"]
+    row = allometry.anova.table.rows[2]  # the interaction of size and groups
     words = (
         f"Do the groups change in the same way with size? The interaction of size and group has P "
         f"{format_p(row.p)}. Slopes are compared by length (how much shape changes) "

@@ -35,7 +35,7 @@ from defgpa.statistics.permutation import (
     permute_ratios,
     pool_ratios,
 )
-from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
+from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample, impute_tangents
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectTable, effect
 from defgpa.threads import choose_threads
@@ -62,8 +62,8 @@ class ProcrustesAnova:
         Observed and permuted F, one column a term.
     permutations : Permutations
         How many there were, and from which seed.
-    provenance : Provenance
-        Which coordinates were analysed, and how many landmarks were completed.
+    sample : Sample
+        The specimens, from which imputations are drawn.
     ss_type : int
         The type of the sums of squares.
     gls : str
@@ -76,9 +76,14 @@ class ProcrustesAnova:
     design: Design
     ratios: Ratios
     permutations: Permutations
-    provenance: Provenance
+    sample: Sample
     ss_type: int = 1
     gls: str = "exact"
+
+    @property
+    def provenance(self) -> Provenance:
+        """Which coordinates were analysed, and how many landmarks were completed."""
+        return self.sample.provenance
 
     def __str__(self) -> str:
         count, kind = self.permutations.count, "I" * self.ss_type
@@ -148,8 +153,8 @@ class ProcrustesAnova:
     ) -> PairwiseDistances:
         """Return the distances between the mean shapes of groups, with P and Z.
 
-        Means are those of the model, with numbers among the data held at their own means; missing
-        landmarks are those of the expected completion, also where the model pools imputations.
+        Means are those of the model, with numbers among the data held at their own means. Where
+        the model pools imputations, distances are their means, as observed and as permuted.
 
         Parameters
         ----------
@@ -172,10 +177,11 @@ class ProcrustesAnova:
         """
         if self.design.whitening is not None:
             raise DefgpaError("Pairwise distances are for models without a covariance of shapes.")
-        flat = self.tangents.reshape(len(self.tangents), -1)
         permutations = replace(self.permutations, progress=progress)
-        provenance = replace(self.provenance, n_imputations=0)
-        return pairwise_distances(flat, self.design, groups, null, permutations, provenance)
+        n_imputations = self.provenance.n_imputations
+        _, draws = impute_tangents(self.sample, n_imputations, permutations.seed)
+        flat = [tangents.reshape(len(tangents), -1) for tangents in draws]
+        return pairwise_distances(flat, self.design, groups, null, permutations, self.provenance)
 
 
 def procrustes_anova(
@@ -297,7 +303,7 @@ def procrustes_anova(
         )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
-        *(formula, table, sample.tangents, model, ratios, permutations, sample.provenance),
+        *(formula, table, sample.tangents, model, ratios, permutations, sample),
         *(ss_type, gls),
     )
 

@@ -109,7 +109,8 @@ class Classification(Rows):
         ]
         table = align_columns([("", *self.groups), *rows])
         pairs = align_columns([("", "Mahalanobis", "P", "Procrustes", "P"), *self.distance_cells()])
-        return f"{head}\n{self.provenance}\n\n{table}\n\n{pairs}"
+        meaning = "Rows: groups of the specimens; columns: how they were classified"
+        return f"{head}\n{self.provenance}\n\n{meaning}\n{table}\n\n{pairs}"
 
     __repr__ = __str__
 

@@ -43,6 +43,10 @@ class Disparity(Rows):
         Absolute differences between groups, and P by permuting residuals; NaN on the diagonal.
     partial : bool
         Whether these are partial disparities.
+    formula : str
+        The model that variances are about.
+    n_permutations : int
+        Behind P.
     provenance : Provenance
         Which coordinates were analysed.
     """
@@ -55,6 +59,8 @@ class Disparity(Rows):
     differences: Array
     p: Array
     partial: bool
+    formula: str
+    n_permutations: int
     provenance: Provenance
 
     def __str__(self) -> str:
@@ -67,7 +73,9 @@ class Disparity(Rows):
         ]
         variances = align_columns([("", "variance", "95 % interval"), *rows])
         pairs = align_columns([("", "difference", "Pr(>d)"), *self.cells()])
-        return f"{kind} of groups\n{self.provenance}\n\n{variances}\n\n{pairs}"
+        head = f"{kind} of groups, about {self.formula}"
+        chance = f"{self.n_permutations} permutations of the residuals"
+        return f"{head}\n{self.provenance}\n{chance}\n\n{variances}\n\n{pairs}"
 
     __repr__ = __str__
 
@@ -164,7 +172,10 @@ def disparity(
     differences[first, second] = differences[second, first] = observed
     p[first, second] = p[second, first] = (1.0 + counts) / (1.0 + n_permutations)
     intervals = _bootstrap(squares, codes, divisors, seed)
-    return Disparity(names, variances, intervals, differences, p, partial, sample.provenance)
+    return Disparity(
+        *(names, variances, intervals, differences, p, partial, formula, n_permutations),
+        sample.provenance,
+    )
 
 
 def _bootstrap(squares: Array, codes: Index, divisors: Array, seed: int) -> Array:

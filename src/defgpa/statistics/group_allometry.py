@@ -145,6 +145,7 @@ def group_allometry(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    name: str = "group",
     chance: str = "rotations",
     space: str = "superimposed",
     superimpose: bool = True,
@@ -160,6 +161,8 @@ def group_allometry(
         At least two groups of three specimens of different sizes.
     sizes : array (n,), optional
         Positive; centroid sizes by default.
+    name : str
+        What the table calls the groups, such as ``"species"``.
     chance : {"rotations", "residuals"}
         How P of lengths and angles is found: residuals of the model of one common slope are rotated
         at random, or permuted, as geomorph does. P of permuted residuals is too small for angles.
@@ -183,9 +186,10 @@ def group_allometry(
     if min(np.ptp(logs[codes == k]) for k in range(len(names))) < 1e-12:
         raise ShapeError("In one group all specimens have the same size: it has no slope.")
     labels = [names[code] for code in codes]
-    data = {"size": size, "group": labels}
+    term = name if name.isidentifier() and name not in ("shape", "size") else "group"
+    formula = f"shape ~ log(size) * {term}"
     anova = procrustes_anova(
-        "shape ~ log(size) * group", sample, data, n_permutations, seed, progress=progress
+        formula, sample, {"size": size, term: labels}, n_permutations, seed, progress=progress
     )
     Y = anova.tangents.reshape(n, -1)
     centred = Y - Y.mean(axis=0)

@@ -33,6 +33,10 @@ class PairwiseDistances(Rows):
         The groups.
     distances, z, p : array (g, g)
         Procrustes distance, effect size and P of every pair; z and p are NaN on the diagonal.
+    null : str
+        The model whose residuals were permuted.
+    n_permutations : int
+        How often.
     provenance : Provenance
         Which coordinates were analysed.
     """
@@ -43,6 +47,8 @@ class PairwiseDistances(Rows):
     distances: Array
     z: Array
     p: Array
+    null: str
+    n_permutations: int
     provenance: Provenance
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -56,7 +62,8 @@ class PairwiseDistances(Rows):
 
     def __str__(self) -> str:
         table = align_columns([("", "distance", "Z", "Pr(>d)"), *self.cells()])
-        return f"Distances between mean shapes\n{self.provenance}\n\n{table}"
+        chance = f"{self.n_permutations} permutations of the residuals of {self.null}"
+        return f"Distances between mean shapes\n{self.provenance}\n{chance}\n\n{table}"
 
     __repr__ = __str__
 
@@ -68,32 +75,38 @@ class PairwiseDistances(Rows):
 
 
 def pairwise_distances(
-    Y: Array,
+    draws: Sequence[Array],
     model: Design,
     groups: str | Sequence[object],
     null: str | None,
     permutations: Permutations,
     provenance: Provenance,
 ) -> PairwiseDistances:
-    """Measure distances of group means of a fitted model, with residuals of ``null`` permuted."""
-    n = len(Y)
+    """Measure distances of group means of a fitted model, with residuals of ``null`` permuted.
+
+    ``draws`` are shapes (n, p), one array for each imputation; distances are means over them.
+    """
+    n = len(draws[0])
     labels, factors = _label_shapes(groups, model)
     names, codes = encode_groups(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
     means = _average_rows(model, codes) @ np.linalg.pinv(model.columns)
-    Y = compress_columns(Y - Y.mean(axis=0))
-    reduced = _reduced_basis(model, factors, null)
-    expected = reduced @ (reduced.T @ Y)
-    residuals, expected_means = Y - expected, means @ expected
+    terms, reduced = _reduce_model(model, factors, null)
     first, second = np.triu_indices(len(names), 1)
+    pooled_observed, pooled_chance = [], []
+    for Y in draws:
+        centred = compress_columns(Y - Y.mean(axis=0))
+        expected = reduced @ (reduced.T @ centred)
+        residuals, expected_means = centred - expected, means @ expected
 
-    def measure(orders: Index) -> Array:
-        shapes = means[:, orders].transpose(1, 0, 2) @ residuals + expected_means
-        return np.asarray(np.linalg.norm(shapes[:, first] - shapes[:, second], axis=2))
+        def measure(orders: Index, E: Array = residuals, constant: Array = expected_means) -> Array:
+            shapes = means[:, orders].transpose(1, 0, 2) @ E + constant
+            return np.asarray(np.linalg.norm(shapes[:, first] - shapes[:, second], axis=2))
 
-    observed = measure(np.arange(n)[None])[0]
-    chance = permutations.each(n, len(names), measure)
+        pooled_observed.append(measure(np.arange(n)[None])[0])
+        pooled_chance.append(permutations.each(n, len(names), measure))
+    observed, chance = np.mean(pooled_observed, axis=0), np.mean(pooled_chance, axis=0)
     tests = [
         (distance, effect_size(distance, permuted), p_value(distance, permuted))
         for distance, permuted in zip(observed, chance.T, strict=True)
@@ -101,7 +114,7 @@ def pairwise_distances(
     distances, z, p = map(squareform, np.array(tests).T)
     for matrix in (z, p):
         np.fill_diagonal(matrix, np.nan)
-    return PairwiseDistances(names, distances, z, p, provenance)
+    return PairwiseDistances(names, distances, z, p, terms, permutations.count, provenance)
 
 
 def _label_shapes(
@@ -135,20 +148,20 @@ def _average_rows(model: Design, codes: Index) -> Array:
     return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
 
 
-def _reduced_basis(model: Design, factors: Sequence[str], null: str | None) -> Array:
-    """Return orthonormal columns (n, q) of the null model, or of the model without the factors."""
+def _reduce_model(model: Design, factors: Sequence[str], null: str | None) -> tuple[str, Array]:
+    """Return the formula of the null model, or of the model without the factors, and its basis.
+
+    The basis (n, q) has orthonormal columns.
+    """
     if null is not None:
         formula = null if "~" in null else f"shape ~ {null}"
-        return design(formula, model.data, len(model.columns)).basis
-    if not factors:
-        return model.intercept
+        return formula, design(formula, model.data, len(model.columns)).basis
     spans = {str(term): span for term, span in model.spec.term_slices.items()}
-    blocks = [
-        model.columns[:, spans[term]]
-        for term in model.terms
-        if not any(_contains(term, factor) for factor in factors)
-    ]
-    return np.asarray(orth(np.hstack([model.intercept, *blocks]), rcond=1e-9))
+    is_free = {term: not any(_contains(term, factor) for factor in factors) for term in model.terms}
+    terms = [term for term in model.terms if factors and is_free[term]]
+    formula = f"shape ~ {' + '.join(terms) or 1}"
+    blocks = [model.columns[:, spans[term]] for term in terms]
+    return formula, np.asarray(orth(np.hstack([model.intercept, *blocks]), rcond=1e-9))
 
 
 def _contains(term: str, factor: str) -> bool:

@@ -30,6 +30,11 @@ from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
 SPACES = ("superimposed", "back_projected")
 REJECTED = ("measured", "completed")
 
+_COMPLETED = {
+    "statistics": "from the statistics of shape",
+    "spline": "by splines from the mean shape",
+    "warp": "by the warps",
+}
 _NO_VARIATION = 1e-12  # RMS distance from the mean over its size: rounding
 
 _completions: WeakKeyDictionary[Alignment, Completion] = WeakKeyDictionary()
@@ -86,12 +91,15 @@ class Provenance:
         if not self.n_completed:
             return "no landmark completed"
         share = self.n_completed / self.n_landmarks
-        count = f"{self.n_completed:,} of {self.n_landmarks:,} landmarks ({share:.1%}) completed"
+        how = _COMPLETED.get(self.method, f"by {self.method}")
+        count = (
+            f"{self.n_completed:,} of {self.n_landmarks:,} landmarks ({share:.1%}) completed {how}"
+        )
         if self.space == "back_projected":
             return f"{self.n_completed:,} of {self.n_landmarks:,} landmarks ({share:.1%}) missing"
         if self.n_imputations:
-            return f"{count} by {self.method}, {self.n_imputations} draws pooled"
-        return f"{count} by {self.method}, which understates their variance"
+            return f"{count}, {self.n_imputations} draws pooled"
+        return f"{count}, which understates their variance"
 
     def _describe_rejection(self) -> str:
         if not self.n_rejected:
