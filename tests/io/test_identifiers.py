@@ -187,6 +187,34 @@ def test_row_numbers_left_over_from_larger_tables_are_no_labels(tmp_path):
     assert shapes.visible.all()
 
 
+@pytest.mark.parametrize("prefix", ["", "V"])
+@pytest.mark.parametrize(("head", "sep"), [('"","X","Y","Z"', ","), ('"V1" "V2" "V3"', " ")])
+def test_leftover_row_names_of_r_matrices_give_way_to_position_with_a_note(
+    tmp_path, head, sep, prefix
+):
+    rng = np.random.default_rng(0)
+    shape = rng.normal(size=(9, 3))
+    for k in range(5):
+        rows = np.sort(rng.choice(np.arange(1, 40), 9, replace=False))
+        lines = [
+            sep.join([f'"{prefix}{row}"', *map(str, point)])
+            for row, point in zip(rows, shape + k, strict=True)
+        ]
+        (tmp_path / f"s{k}.txt").write_text("\n".join([head, *lines]) + "\n")
+    with pytest.warns(DefgpaWarning, match="as rows cut out of larger tables are"):
+        shapes = read_shapes(tmp_path)
+    np.testing.assert_array_equal(shapes.points[1], shape + 1)
+
+
+def test_row_names_of_r_tell_which_landmarks_were_omitted(tmp_path):
+    for name, rows in {"a": (1, 2, 3, 4, 5), "b": (1, 2, 4, 5)}.items():
+        lines = [f'"{row}",{row},{row * row},0.5' for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(['"","X","Y","Z"', *lines]) + "\n")
+    shapes = read_shapes(tmp_path)
+    assert shapes.landmarks == ("1", "2", "3", "4", "5")
+    assert np.argwhere(~shapes.visible).tolist() == [[1, 2]]
+
+
 def write_pts(path, n_curve, name):
     angles = np.linspace(0, np.pi, n_curve)
     rows = ["S0000 0 0 0", "S0001 5 0 1"]

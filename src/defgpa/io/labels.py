@@ -23,6 +23,7 @@ from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
+_MAX_NUMBERED = 1.5  # distinct numbers of landmarks in a set, in terms of those of each specimen
 
 Labels = tuple[str, ...]
 
@@ -273,7 +274,7 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
 
 
 def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
-    """Drop numeric labels that differ in every specimen although all have as many landmarks.
+    """Drop numbered labels that hardly overlap although all specimens have as many landmarks.
 
     R keeps the numbers of the rows that a matrix was cut out of.
     """
@@ -283,7 +284,7 @@ def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
     if len(sequences) < 2 or len(counts) > 1 or not labelled:
         return specimens
     labels = {label for sequence in sequences for label in sequence}
-    if len(labels) <= 2 * max(counts) or not all(label.isdecimal() for label in labels):
+    if len(labels) <= _MAX_NUMBERED * max(counts) or split_numbered_labels(sorted(labels)) is None:
         return specimens
     warn(
         f"The {max(counts)} landmarks of each shape are numbered differently from shape to shape "

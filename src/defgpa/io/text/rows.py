@@ -372,8 +372,9 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
         None,
         None,
     )
-    if label is None and 0 not in axes and not all(map(is_number, table.column(0))):
-        label = 0
+    if label is None and 0 not in axes:
+        is_named = _has_row_names(table) and table.column(0)[0] != "0"  # pandas counts from 0
+        label = 0 if is_named or not all(map(is_number, table.column(0))) else None
     points, weights, _ = _read_points(table, axes, options)
     return _build_one_shape(table, points, label, weights)
 
