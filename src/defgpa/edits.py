@@ -272,6 +272,8 @@ def read_log(path: str | os.PathLike[str]) -> EditLog:
         raise FormatError(f"{path} is no JSON file of edits.") from None
     except json.JSONDecodeError as error:
         raise FormatError(f"{path}, line {error.lineno}: not JSON ({error.msg}).") from None
+    except ValueError:  # a whole number of more digits than Python converts
+        raise FormatError(f"{path}: found a number of too many digits.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise FormatError(f'{path} is no log of edits: it lacks "format": "{FORMAT}".')
     version = content.get("version")

@@ -17,6 +17,7 @@ import pytest
 import defgpa
 from defgpa.errors import FormatError
 from defgpa.io import FORMATS, read_shapes, write_shapes
+from defgpa.io.covariates import read_covariate_rows
 from defgpa.io.limits import get_max_bytes
 from defgpa.shapes import Shapes
 from support import SHARED, smooth_family, warned_of
@@ -497,3 +498,22 @@ def test_named_vectors_of_r_are_columns_of_words():
     sizes = xarray.DataArray([1.5, np.nan], dims=["specimen"], coords={"specimen": ["a", "b"]})
     rows = _collect_metadata({"size": sizes}, 2)
     assert rows == [{"variables": {"size": "1.5"}}, {"variables": {"size": ""}}]
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".npz", ".xlsx"])
+def test_a_member_that_claims_to_be_longer_than_its_archive_takes_no_memory(tmp_path, suffix):
+    """Python takes as much memory as the directory says that a member has."""
+    path = tmp_path / f"claim{suffix}"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("points.npy" if suffix == ".npz" else "a.tps", "LM=1\n1 2\n" * 50)
+    data = bytearray(path.read_bytes())
+    claim = data.rindex(b"PK\x01\x02") + 20
+    data[claim : claim + 4] = (2**30).to_bytes(4, "little")
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError):
+            (read_covariate_rows if suffix == ".xlsx" else read_shapes)(path)
+        assert tracemalloc.get_traced_memory()[1] < 64e6
+    finally:
+        tracemalloc.stop()

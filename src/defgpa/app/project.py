@@ -30,6 +30,7 @@ from defgpa.app.settings import (
 )
 from defgpa.edits import EditLog, read_log, write_log
 from defgpa.errors import DefgpaError, FormatError
+from defgpa.io.limits import open_zip
 from defgpa.io.packed import unpack_zip
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class Project:
         folder = self.folder / FILES
         with TemporaryDirectory(dir=folder.parent) as place:
             try:
-                with zipfile.ZipFile(source) as archive:
+                with open_zip(source) as archive:
                     unpack_zip(source, archive, Path(place))
             except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
                 raise FormatError(f"The archive cannot be unpacked: {error}.") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from defgpa.arrays import RawArray
 from defgpa.errors import FormatError, format_names, import_extra
 from defgpa.io.files import read_head, translate_errors
-from defgpa.io.limits import TEXT_COST, Budget
+from defgpa.io.limits import TEXT_COST, Budget, open_zip
 from defgpa.io.text.lines import read_text, warn
 from defgpa.io.text.table import remove_guard
 from defgpa.io.text.variables import get_variable_columns
@@ -126,7 +125,7 @@ def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
     how = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
     openpyxl = import_extra("openpyxl", how)
     with translate_errors(path, "spreadsheet"):
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
         Budget(path).spend(TEXT_COST * size, "what it packs")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)

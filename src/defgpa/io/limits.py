@@ -14,6 +14,7 @@ import gzip
 import io
 import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -89,6 +90,16 @@ class Budget:
             while block := read(2**16):
                 self.spend(TEXT_COST * len(block), what)
                 file.write(block)
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """Open an archive; a member longer than the archive is refused: memory is taken for it."""
+    archive = zipfile.ZipFile(path)
+    size = path.stat().st_size
+    if any(info.compress_size > size for info in archive.infolist()):
+        archive.close()
+        raise zipfile.BadZipFile("a member is longer than the archive")
+    return archive
 
 
 def count_words(text: str) -> int:

@@ -16,7 +16,15 @@ from tempfile import TemporaryDirectory
 from defgpa.errors import FormatError
 from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
-from defgpa.io.limits import FILE_COST, GZIP, TEXT_COST, Budget, decompress_head, limit_memory
+from defgpa.io.limits import (
+    FILE_COST,
+    GZIP,
+    TEXT_COST,
+    Budget,
+    decompress_head,
+    limit_memory,
+    open_zip,
+)
 from defgpa.io.names import make_sort_key
 from defgpa.io.space import convert_space
 from defgpa.io.text.lines import collect_warnings, warn
@@ -54,7 +62,7 @@ def read_gz(path: Path, options: ReadOptions) -> Document:
 def read_zip(path: Path, options: ReadOptions) -> Document:
     """Read all specimens of the files of an archive, in the natural order of their names."""
     with TemporaryDirectory() as folder:
-        with translate_errors(path, "zip archive"), zipfile.ZipFile(path) as archive:
+        with translate_errors(path, "zip archive"), open_zip(path) as archive:
             unpack_zip(path, archive, Path(folder))
         return _read_unpacked(Path(folder), path, options)
 

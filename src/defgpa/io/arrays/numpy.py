@@ -33,7 +33,7 @@ from defgpa.io.arrays.axes import (
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import list_names, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.limits import Budget
+from defgpa.io.limits import Budget, open_zip
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
@@ -125,7 +125,7 @@ def write_npz(path: Path, shapes: Shapes) -> None:
 
 def _read_members(path: Path, variable: str | None) -> dict[str, RawArray]:
     """Read the arrays of an archive that this format knows; others may be anything."""
-    with translate_errors(path, "NumPy archive"), zipfile.ZipFile(path) as archive:
+    with translate_errors(path, "NumPy archive"), open_zip(path) as archive:
         members = list_archive(archive)
         if variable is not None:
             name = choose_variable(path, members, (), (), variable)

@@ -25,7 +25,7 @@ from defgpa.errors import DefgpaError, FormatError
 from defgpa.io.arrays.numpy import list_archive, read_archive
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import abbreviate, read_head
-from defgpa.io.limits import Budget
+from defgpa.io.limits import Budget, open_zip
 from defgpa.io.saved.codec import Fields, decode, decode_stack, encode, encode_stack
 from defgpa.shapes import Shapes
 from defgpa.warps import FactoredBasis, Warp
@@ -215,7 +215,7 @@ def _open_archive(path: Path) -> tuple[Fields, Mapping[str, Array]]:
     if not read_head(path).startswith(b"PK"):
         raise FormatError(f"{path}: not a result saved by defgpa (such as result.npz).")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             budget = Budget(path)
             arrays = read_archive(path, archive, list_archive(archive), budget)
         text = arrays.pop("header").tobytes()
