@@ -19,8 +19,19 @@ from defgpa.solvers.centred_sums import orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import DeformableFit, LocalShapes, fit_deformable
 from defgpa.solvers.eigen import Method
-from defgpa.solvers.elastic import Anchors, Dial, Elastic, elastic_gpa, rigid_start, soft_end
-from defgpa.solvers.elastic_warps import ElasticRegistration, elastic_weights, linear_projections
+from defgpa.solvers.elastic import (
+    Anchors,
+    Dial,
+    Elastic,
+    fit_elastic,
+    fit_rigid_start,
+    scale_soft_reference,
+)
+from defgpa.solvers.elastic_warps import (
+    ElasticRegistration,
+    compute_elastic_coefficients,
+    project_linear_maps,
+)
 from defgpa.solvers.influence import find_reference_without
 from defgpa.solvers.registration import RidgeRegistration
 from defgpa.warps import WarpModel
@@ -100,7 +111,7 @@ class ElasticProblem:
     @cached_property
     def linear(self) -> Sequence[Array]:
         """UᵀQ of every batch."""
-        return linear_projections(
+        return project_linear_maps(
             self.deformable.cost, self.rows, self.weighted_rows, self.shapes.names
         )
 
@@ -114,7 +125,7 @@ class ElasticProblem:
         """(m, d) each: the deformable reference, and the rigid mean."""
         fit = self.deformable.fit
         votes, weights = fit.diagnostics.votes, self.deformable.local.geometry.weights
-        rigid = rigid_start(self.shapes.points, votes, self.shapes.names, weights)
+        rigid = fit_rigid_start(self.shapes.points, votes, self.shapes.names, weights)
         return fit.reference, rigid
 
     def scale_penalty(self, factor: float) -> ElasticProblem:
@@ -127,14 +138,16 @@ class ElasticProblem:
             return self.deformable.fit.reference, self.deformable.fit.coefficients
         cost = self.deformable.cost
         fit = self._descend(dial)
-        return fit.reference, elastic_weights(cost, self.linear, self.weighted_rows, fit)
+        return fit.reference, compute_elastic_coefficients(
+            cost, self.linear, self.weighted_rows, fit
+        )
 
     def _descend(self, dial: Dial) -> Elastic:
         tuning = self.deformable.method.tuning
         inverse = make_anchored_inverse(
             self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
         )
-        return elastic_gpa(self.anchors, inverse, self.starts, dial, tuning)
+        return fit_elastic(self.anchors, inverse, self.starts, dial, tuning)
 
     def align(self, dial: Dial) -> Alignment:
         """Align the shapes at one position of the dial; nothing anchors at its soft end."""
@@ -142,7 +155,7 @@ class ElasticProblem:
         if dial.firmness == 0.0:
             return self._align_softly()
         cost, model, fit = self.deformable.cost, self.deformable.model, self._descend(dial)
-        coefficients = elastic_weights(cost, linear, self.weighted_rows, fit)
+        coefficients = compute_elastic_coefficients(cost, linear, self.weighted_rows, fit)
         free = self.deformable.fit.findings
         return Alignment(
             self.shapes,
@@ -169,7 +182,9 @@ class ElasticProblem:
     def _align_softly(self) -> Alignment:
         """Return the deformable alignment, at the size that all of the dial has."""
         cost, shapes = self.deformable.cost, self.shapes
-        reference = soft_end(self.deformable.local.geometry, self.deformable.fit.reference)
+        reference = scale_soft_reference(
+            self.deformable.local.geometry, self.deformable.fit.reference
+        )
         return replace(
             self.deformable.align(),
             reference=reference,

@@ -52,7 +52,7 @@ def decimate_surface(points: Array, faces: Index, max_vertices: int) -> Decimate
     """
     if len(points) <= max_vertices:
         return DecimatedSurface(np.arange(len(points)), np.asarray(faces))
-    edges = _edge_lengths(points, faces)
+    edges = _measure_edges(points, faces)
     present = np.flatnonzero(~np.isnan(points[:, 0]))
     budget = max_vertices
     while True:
@@ -81,7 +81,7 @@ def _choose_cell_side(points: Array, max_cells: int) -> float:
     fine, coarse = 2.0 * len(points), 1.0  # cells along the longest side: too many, few enough
     for _ in range(24):
         middle = np.sqrt(fine * coarse)
-        if len(np.unique(_cell_numbers(points, low, extent / middle))) > max_cells:
+        if len(np.unique(_number_cells(points, low, extent / middle))) > max_cells:
             fine = middle
         else:
             coarse = middle
@@ -90,7 +90,7 @@ def _choose_cell_side(points: Array, max_cells: int) -> float:
 
 def _choose_by_cells(points: Array, side: float) -> Index:
     """Choose one point per cubic cell: the one nearest to the mean of its cell."""
-    numbers = _cell_numbers(points, points.min(axis=0), side)
+    numbers = _number_cells(points, points.min(axis=0), side)
     _, cells = np.unique(numbers, return_inverse=True)
     counts = np.bincount(cells)
     means = np.column_stack([np.bincount(cells, axis) / counts for axis in points.T])
@@ -98,13 +98,13 @@ def _choose_by_cells(points: Array, side: float) -> Index:
     return np.sort(order[np.unique(cells[order], return_index=True)[1]])
 
 
-def _cell_numbers(points: Array, low: Array, side: float) -> Index:
+def _number_cells(points: Array, low: Array, side: float) -> Index:
     """Return the number of the grid cell of every point."""
     cells = np.floor((points - low) / side).astype(np.int64)
     return np.asarray(np.ravel_multi_index(tuple(cells.T), tuple(cells.max(axis=0) + 1)))
 
 
-def _edge_lengths(points: Array, faces: Index) -> csr_array:
+def _measure_edges(points: Array, faces: Index) -> csr_array:
     """Return the lengths of all edges as a sparse matrix (n_vertices, n_vertices)."""
     starts, ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
     lengths = np.linalg.norm(points[starts] - points[ends], axis=1)

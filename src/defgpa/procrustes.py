@@ -250,7 +250,7 @@ def fit_motions(
     ((4, 3, 3), [True, True, True, True])
     """
     if weights is None and not (np.isnan(source).any() or np.isnan(target).any()):
-        return _find_best_motion(_complete_moments(source, target), motions)
+        return _find_best_motion(_compute_complete_moments(source, target), motions)
     masses = (~(np.isnan(source[..., 0]) | np.isnan(target[..., 0]))).astype(np.float64)
     if weights is not None:
         masses = masses * weights
@@ -317,7 +317,7 @@ def fit_pairwise_motions(sources: Array, targets: Array, motions: Motions = RIGI
     geometry = (
         measure_geometry(points, ~np.isnan(points[..., 0])) for points in (sources, targets)
     )
-    return _find_best_motion(_pairwise_moments(*geometry), motions)
+    return _find_best_motion(_compute_pairwise_moments(*geometry), motions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +334,7 @@ class _Moments:
     target_reach: Array  # (…)
 
 
-def _complete_moments(source: Array, target: Array) -> _Moments:
+def _compute_complete_moments(source: Array, target: Array) -> _Moments:
     """Return the moments where nothing is missing; each set is read once, however often paired."""
     (x, x_mean, x_spread), (y, y_mean, y_spread) = _center(source), _center(target)
     cross = x.mT @ y
@@ -359,7 +359,7 @@ def _center(shapes: Array) -> tuple[Array, Array, Array]:
     return points, mean, np.einsum("...k,...k->...", flat, flat)
 
 
-def _pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
+def _compute_pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
     """Return the moments of all pairs, by matrix products over the landmarks.
 
     About the centroid of the visible landmarks of each shape, so that small shifts lose no digits.

@@ -15,7 +15,14 @@ import click
 
 WORDING = Path(__file__).with_name("wording.txt")
 SPEAKERS = {"say", "say_paragraph", "note", "table", "progress", "working", "warn"}
-REFUSALS = {"UsageError", "BadParameter", "ShapeError", "FormatError", "DefgpaError", "bad_word"}
+REFUSALS = {
+    "UsageError",
+    "BadParameter",
+    "ShapeError",
+    "FormatError",
+    "DefgpaError",
+    "make_word_error",
+}
 
 
 def collect_wording() -> str:

@@ -13,7 +13,7 @@ from defgpa import DefgpaError, FormatError, ShapeError, Shapes
 from defgpa.meshes import Mesh
 from defgpa.semilandmarks import (
     add_slicer_curves,
-    curves_of,
+    find_curves,
     read_sliders,
     read_surface,
     resample_curve,
@@ -508,7 +508,7 @@ def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
     file = tmp_path / "curves.tps"
     file.write_text("\n".join(lines) + "\n")
     shapes = defgpa.read_shapes(file)
-    assert curves_of(shapes) == [list(range(3, 24))]
+    assert find_curves(shapes) == [list(range(3, 24))]
     slid = slide(shapes)
     assert slid.sliders.tolist() == list(range(4, 23))
     expected = slide(points, [CURVE]).points
@@ -659,7 +659,7 @@ def test_curve_files_of_slicer_join_the_landmarks_resampled(tmp_path):
     (tmp_path / "skull_10_orbit.mrk.json").write_text(markup(2 * line, system="RAS"))
     joined = add_slicer_curves(shapes, tmp_path, 7)
     assert joined.landmarks[5:] == tuple(f"curve1_{k}" for k in range(1, 8))
-    assert curves_of(joined) == [list(range(5, 12))]
+    assert find_curves(joined) == [list(range(5, 12))]
     np.testing.assert_allclose(joined.points[1, 5], 2 * line[0])
     np.testing.assert_allclose(joined.points[1, 11], 2 * line[-1], atol=1e-12)
     np.testing.assert_allclose(joined.points[0, 5], line[0] * [-1, -1, 1])  # LPS, brought to RAS

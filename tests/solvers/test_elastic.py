@@ -31,8 +31,8 @@ from defgpa.solvers.elastic import (
     Dial,
     Elastic,
     descend,
-    elastic_gpa,
-    rigid_start,
+    fit_elastic,
+    fit_rigid_start,
 )
 from defgpa.tuning import Tuning
 from support import (
@@ -79,7 +79,7 @@ def problem(points, warp, dial):
     """The parts of a fit: anchors on the side of the rigid mean, P itself, and its inverse."""
     shapes = Shapes(points)
     geometry = measure_geometry(shapes.points, shapes.visible)
-    start = rigid_start(shapes.points, np.ones(len(shapes)))
+    start = fit_rigid_start(shapes.points, np.ones(len(shapes)))
     rows = orthonormalise(geometry.centred, geometry.scatter).reshape(-1, shapes.n_landmarks)
     cost = build_cost(geometry, warp).dense() + dial.firmness * rows.T @ rows
     return Anchors.of(geometry, start), RootInverse.of(cost), start, cost
@@ -565,10 +565,10 @@ def test_the_cheaper_end_wins():
     few = Tuning(max_rounds=1)
     rng = np.random.default_rng(0)
     far = start + rng.normal(size=start.shape)
-    fit = elastic_gpa(anchors, inverse, (start, far), dial, few)
+    fit = fit_elastic(anchors, inverse, (start, far), dial, few)
     assert fit.ends[1].cost > fit.ends[0].cost
     assert fit.best == 0
-    only = elastic_gpa(anchors, inverse, (start,), dial, few)
+    only = fit_elastic(anchors, inverse, (start,), dial, few)
     np.testing.assert_array_equal(fit.reference, only.reference)
 
 

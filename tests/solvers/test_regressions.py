@@ -9,7 +9,7 @@ from defgpa import Affine, DefGPA, FreeForm, Polynomial, RadialBasis, ThinPlateS
 from defgpa.geometry import measure_geometry
 from defgpa.solvers import columns
 from defgpa.solvers.columns import (
-    _landmark_blocks,
+    _split_landmarks,
     correct_ridge,
     store_column_factor,
     stream_factor,
@@ -114,7 +114,7 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
 def test_a_rank_is_judged_block_of_landmarks_by_block(hold):
     points, _ = flat(1e-16, TURNS["turned"], m=200)
     batch = replace(one_batch(ThinPlateSpline(4), points), tuning=Tuning(block_bytes=8 * 4_000))
-    assert len(_landmark_blocks(batch)) > 3
+    assert len(_split_landmarks(batch)) > 3
     factor = hold(batch)
     np.testing.assert_array_equal(factor.ridge.rank_deficiency, 1)
     np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)

@@ -14,7 +14,7 @@ from defgpa.statistics import (
     repeatability,
     tangent_space,
 )
-from defgpa.statistics.design import design, encode_groups, orthonormal_bases
+from defgpa.statistics.design import design, encode_groups, make_orthonormal_bases
 from defgpa.statistics.differences import discovery_rate
 from defgpa.statistics.permutation import (
     RESIDUAL,
@@ -34,7 +34,7 @@ def sequential_terms(blocks):
     """Terms that enter one after the other, after a constant."""
     n = len(blocks[0])
     intercept = np.full((n, 1), n**-0.5)
-    return ModelTerms.sequential(intercept, orthonormal_bases(intercept, blocks))
+    return ModelTerms.sequential(intercept, make_orthonormal_bases(intercept, blocks))
 
 
 @pytest.fixture(scope="module")
@@ -474,7 +474,7 @@ def test_names_that_are_numbers_stay_names():
 def test_bases_are_orthonormal_even_for_columns_of_very_different_size():
     rng = np.random.default_rng(10)
     big = 1e8 + rng.normal(size=(30, 1))
-    bases = orthonormal_bases(
+    bases = make_orthonormal_bases(
         np.full((30, 1), 30**-0.5), [big, 1e-6 * rng.normal(size=(30, 2)), np.ones((30, 1))]
     )
     B = np.hstack(bases)

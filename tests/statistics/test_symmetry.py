@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
-from defgpa.statistics.design import orthonormal_bases
+from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import (
     RESIDUAL,
     ModelTerms,
@@ -32,7 +32,7 @@ def sequential_terms(blocks):
     """Terms that enter one after the other, after a constant."""
     n = len(blocks[0])
     intercept = np.full((n, 1), n**-0.5)
-    return ModelTerms.sequential(intercept, orthonormal_bases(intercept, blocks))
+    return ModelTerms.sequential(intercept, make_orthonormal_bases(intercept, blocks))
 
 
 def archive(name):

@@ -255,7 +255,7 @@ class Analysis:
         columns = {
             name: values
             for name, values in {"size": sizes, **self.study.columns_in_analysis}.items()
-            if _names_column(model.formula, name)
+            if _has_column(model.formula, name)
         }
         typical = {name: _find_typical(values) for name, values in columns.items()}
         mean = model.tangents.mean(axis=0)
@@ -352,7 +352,7 @@ def _find_typical(values: Sequence[Cell]) -> Cell:
     return max(sorted(set(values), key=str), key=list(values).count)
 
 
-def _names_column(formula: str, column: str) -> bool:
+def _has_column(formula: str, column: str) -> bool:
     """Return whether the right side of a formula speaks of a column."""
     right = formula.rpartition("~")[2]
     return re.search(rf"(?<![\w.]){re.escape(column)}(?![\w.(])", right) is not None

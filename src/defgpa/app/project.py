@@ -234,7 +234,7 @@ class Workspace:
 
     def create(self, title: str, links: Sequence[Path] = ()) -> Project:
         """Make a new, empty project; links are files and folders that stay where they are."""
-        stem = re.sub(r"[^\w-]+", "-", _printable(title))[:60].strip("-") or "project"
+        stem = re.sub(r"[^\w-]+", "-", _make_printable(title))[:60].strip("-") or "project"
         with self._lock:
             taken = {name.casefold() for name in self._list_folders()}
             number = 1
@@ -267,7 +267,7 @@ def is_project(path: Path) -> bool:
     return (path / SETTINGS).is_file() and (path / EDITS).is_file()
 
 
-def _printable(name: str) -> str:
+def _make_printable(name: str) -> str:
     plain = unicodedata.normalize("NFC", name)
     return "".join(c for c in plain if unicodedata.category(c)[0] != "C")
 
@@ -278,17 +278,17 @@ def choose_name(name: str, folder: Path, source: Path) -> str:
     A file of the same name and content takes the place of the old one; another content gets a
     name with the folder in it, or a number.
     """
-    parts = [p for p in re.split(r"[\\/]+", _printable(name)) if p.strip(". ")]
+    parts = [p for p in re.split(r"[\\/]+", _make_printable(name)) if p.strip(". ")]
     if not parts:
         raise DefgpaError(f"A file cannot be called {name!r}.")
     clean = [_shorten(re.sub(r'[<>:"|?*]', "_", word).lstrip(".").strip()) for word in parts]
     candidates = [clean[-1], _shorten("_".join(clean[-2:]))]
     stem, dot, suffix = clean[-1].partition(".")
     candidates += [f"{stem}-{number}{dot}{suffix}" for number in range(2, 1000)]
-    content = _digest(source)
+    content = _compute_digest(source)
     for candidate in candidates:
         target = folder / candidate
-        if not target.exists() or (target.is_file() and _digest(target) == content):
+        if not target.exists() or (target.is_file() and _compute_digest(target) == content):
             return candidate
     raise DefgpaError(f"There are too many files called {clean[-1]!r}.")
 
@@ -300,7 +300,7 @@ def _shorten(name: str) -> str:
     return name
 
 
-def _digest(path: Path) -> bytes:
+def _compute_digest(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 

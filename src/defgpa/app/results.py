@@ -88,7 +88,7 @@ def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
     for name in ("aligned", "superimposed"):
         moved = shapes.with_points(getattr(alignment, name)).with_metadata(scales=None)
         write_shapes(moved, folder / f"{name}.csv", format="csv")
-    write_text(folder / "specimens.csv", _specimen_table(analysis))
+    write_text(folder / "specimens.csv", _make_specimen_table(analysis))
     save(alignment, folder / "result.npz")
 
 
@@ -107,13 +107,13 @@ def _write_corrections(project: Project, analysis: Analysis, folder: Path) -> No
         write_shapes(shapes, folder / f"{stem}.csv", format="csv")
 
 
-def _specimen_table(analysis: Analysis) -> str:
+def _make_specimen_table(analysis: Analysis) -> str:
     columns = specimens(analysis.alignment)
     return format_csv(list(columns), zip(*columns.values(), strict=True), unknown="nan")
 
 
 def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
-    write_text(folder / "specimens.csv", _specimen_table(analysis))
+    write_text(folder / "specimens.csv", _make_specimen_table(analysis))
     pca = analysis.pca
     heads = ["id", *pca.get_feature_names_out().tolist()]
     names = analysis.study.shapes.names

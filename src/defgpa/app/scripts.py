@@ -29,18 +29,18 @@ _SWITCHES: dict[tuple[str, object], str] = {
 def write_python(project: Project) -> str:
     """Return a Python script that does again what the project shows, from its folder."""
     study, method, test = project.study, project.method, project.settings["test"]
-    sources, tables = _relative(project, study.sources), _relative(project, study.tables)
+    sources, tables = _make_relative(project, study.sources), _make_relative(project, study.tables)
     reading = project.settings["reading"].items()
     options = "".join(f", {key}={value!r}" for key, value in reading)
     lines = [
-        f'"""{_one_line(project.title)}: read, corrected and aligned as in the app of defgpa.',
+        f'"""{_join_lines(project.title)}: read, corrected and aligned as in the app of defgpa.',
         "",
         "Run it in the folder of the project.",
         '"""',
         "",
         "import defgpa",
         "",
-        f"shapes = defgpa.read_shapes({_python_list(sources)}{options})",
+        f"shapes = defgpa.read_shapes({_format_python_list(sources)}{options})",
     ]
     if tables:
         imports = "collect_columns, parse_column, read_covariates"
@@ -87,18 +87,21 @@ def write_python(project: Project) -> str:
 def write_commands(project: Project) -> str:
     """Return commands of the shell that do again what the project shows, from its folder."""
     study, method, test = project.study, project.method, project.settings["test"]
-    words = [*_relative(project, study.sources), *_reading_options(project.settings["reading"])]
+    words = [
+        *_make_relative(project, study.sources),
+        *_list_reading_options(project.settings["reading"]),
+    ]
     fit = ["defgpa", "fit", *words]
     if study.edits:
         fit += ["--edits", EDITS]
-    fit += [*method_options(method), "-o", "fit"]
+    fit += [*list_method_options(method), "-o", "fit"]
     lines = ["# run these in the folder of the project"]
     if method.kind == "rigid" and not method.scaling:
         lines.append("# without scaling, the digits are those of the Python script: fit scales")
     lines.append(shlex.join(fit))
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
-        for table in _relative(project, study.tables)[:1]:
+        for table in _make_relative(project, study.tables)[:1]:
             command += ["--data", table]
         command += ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]
         lines.append(shlex.join([*command, "-o", "test"]))
@@ -106,7 +109,7 @@ def write_commands(project: Project) -> str:
     return "\n".join(lines) + "\n"
 
 
-def method_options(method: Method) -> list[str]:
+def list_method_options(method: Method) -> list[str]:
     """Return the options of ``defgpa fit`` that choose a method."""
     words = ["--method", method.kind]
     if method.kind in ("elastic", "deformable"):
@@ -117,7 +120,7 @@ def method_options(method: Method) -> list[str]:
     return words
 
 
-def _reading_options(reading: Reading) -> list[str]:
+def _list_reading_options(reading: Reading) -> list[str]:
     words: list[str] = []
     for key, value in reading.items():
         if (key, value) in _SWITCHES:
@@ -127,7 +130,7 @@ def _reading_options(reading: Reading) -> list[str]:
     return words
 
 
-def _relative(project: Project, paths: Sequence[Path]) -> list[str]:
+def _make_relative(project: Project, paths: Sequence[Path]) -> list[str]:
     """Return paths as they are called from the folder of the project."""
     folder = project.folder
     return [
@@ -136,11 +139,11 @@ def _relative(project: Project, paths: Sequence[Path]) -> list[str]:
     ]
 
 
-def _python_list(names: Sequence[str]) -> str:
+def _format_python_list(names: Sequence[str]) -> str:
     if len(names) == 1:
         return repr(names[0])
     return "[\n" + "".join(f"    {name!r},\n" for name in names) + "]"
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.replace('"""', "'''").replace("\\", "/").split()) or "A project"

@@ -10,7 +10,7 @@ import click
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
-from defgpa.cli._input import prepare_for_fit, read_input, reading_words
+from defgpa.cli._input import list_reading_words, prepare_for_fit, read_input
 from defgpa.cli._output import mark_written, output_file
 from defgpa.errors import DefgpaError
 
@@ -158,16 +158,16 @@ def _add_next_command(
         return table
     # where rigid and deformable predict alike, the simpler one does
     best = verdict.best if verdict.clear or verdict.rigid else verdict.against
-    words = _method_words(best, theta)
+    words = _list_method_words(best, theta)
     if published and "--method" in words and words[1] in ("deformable", "affine"):
         words += ["--proportions", "prior"]
     if fold_size is not None and "--points-per-axis" in words and "--theta" not in words:
         words += ["--fold-size", str(fold_size)]  # the smoothing is chosen by these folds, too
-    step = shlex.join(["defgpa", "fit", *source, *words, "--report", *reading_words()])
+    step = shlex.join(["defgpa", "fit", *source, *words, "--report", *list_reading_words()])
     return replace(table, verdict=replace(verdict, next_step=step))
 
 
-def _method_words(best: str, theta: float | None) -> list[str]:
+def _list_method_words(best: str, theta: float | None) -> list[str]:
     """Return the options that make ``defgpa fit`` fit a method, its smoothing chosen."""
     if best.startswith("TPS_r"):
         smoothing = [] if theta is None else ["--theta", f"{theta:g}"]

@@ -17,7 +17,7 @@ from defgpa.cli._analysis import (
     open_analysis,
 )
 from defgpa.cli._console import Console
-from defgpa.cli._input import bad_word
+from defgpa.cli._input import make_word_error
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
@@ -205,7 +205,7 @@ def _parse_ranges(words: str, shapes: Shapes) -> Modules:
     for item in words.split(","):
         name, sign, members = (word.strip() for word in item.partition("="))
         if not sign or not name or not members or name in modules:
-            raise bad_word("--modules", example, words)
+            raise make_word_error("--modules", example, words)
         modules[name] = []
         for member in members.split("+"):
             first, dash, last = (word.strip() for word in member.partition("-"))

@@ -21,7 +21,7 @@ from defgpa.cli._input import (
     warp_model,
 )
 from defgpa.cli._output import (
-    command_to_paste,
+    format_command,
     open_results,
     output_folder,
     refuse_inputs,
@@ -481,7 +481,7 @@ def write_fit_report(alignment: Alignment, fit: Fit, folder: Path, title: str | 
         cross_validation=fit.cross_validation,
         comparison=fit.comparison,
         title=title,
-        provenance={"command": command_to_paste(), "result": "result.npz"},
+        provenance={"command": format_command(), "result": "result.npz"},
     )
 
 

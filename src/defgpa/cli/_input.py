@@ -46,7 +46,7 @@ def read_input(
     return _mirror(shapes.drop(left_out), to_mirror)
 
 
-def reading_words() -> list[str]:
+def list_reading_words() -> list[str]:
     """Return the reading options that were typed, to be typed again with another command."""
     context = click.get_current_context()
     words: list[str] = []
@@ -110,7 +110,7 @@ def _parse_correction(
     labels = tuple(label.strip() for label in list_of_labels.split(","))
     if not colon or not all(labels) or (count is not None and len(labels) != count):
         expected = "specimen:landmark,landmark" if count == 2 else "specimen:landmark[,landmark…]"
-        raise bad_word(option, f"{expected}, such as wing_07:4,5", words)
+        raise make_word_error(option, f"{expected}, such as wing_07:4,5", words)
     return name, labels
 
 
@@ -312,7 +312,7 @@ def parse_pair(word: str, shapes: Shapes, option: str) -> tuple[str, str]:
     return pairs[0]
 
 
-def bad_word(option: str, expected: str, word: str | None) -> click.BadParameter:
+def make_word_error(option: str, expected: str, word: str | None) -> click.BadParameter:
     """Return the error of a word that is not what an option takes."""
     return click.BadParameter(f"must be {expected}; got {word!r}.", param_hint=option)
 
@@ -324,7 +324,7 @@ def parse_missing(word: str) -> str | float:
     try:
         return float(word)
     except ValueError:
-        raise bad_word("--missing", "marked, negative or a number", word) from None
+        raise make_word_error("--missing", "marked, negative or a number", word) from None
 
 
 def warp_model(
@@ -373,14 +373,14 @@ def parse_proportions(text: str) -> str | list[float]:
         return [float(number) for number in text.split(",")]
     except ValueError:
         expected = "rigid, prior or eigenvalues such as 900,400"
-        raise bad_word("--proportions", expected, text) from None
+        raise make_word_error("--proportions", expected, text) from None
 
 
 def parse_rigidity(word: str) -> float:
     """Parse a number from 0 to infinity; 1 for ``auto``, which will choose."""
     value = 1.0 if word == "auto" else _parse_number(word)
     if not value >= 0.0:
-        raise bad_word("--rigidity", "a number from 0 to inf, or auto", word)
+        raise make_word_error("--rigidity", "a number from 0 to inf, or auto", word)
     return value
 
 
@@ -390,7 +390,7 @@ def parse_smoothing(word: str | None) -> float | None:
         return None
     value = _parse_number(word)
     if not 0.0 <= value < float("inf"):
-        raise bad_word("--smoothing", "a number of at least 0, or auto", word)
+        raise make_word_error("--smoothing", "a number of at least 0, or auto", word)
     return value
 
 
@@ -411,7 +411,7 @@ def _parse_counts(word: str | None) -> int | tuple[int, ...] | None:
         counts = ()
     if not counts or min(counts) < 1:
         expected = "a whole number such as 5, or one per axis such as 5,5,2"
-        raise bad_word("--points-per-axis", expected, word)
+        raise make_word_error("--points-per-axis", expected, word)
     return counts[0] if len(counts) == 1 else counts
 
 

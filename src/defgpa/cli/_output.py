@@ -35,7 +35,7 @@ def output_folder(name: str | None, source: Sequence[str] = (), ending: str = ""
     By default it is called after the input: ``wings-defgpa`` for ``data/wings.tps``, in the
     current folder, and likewise for the folder of several files.
     """
-    folder = Path(f"{_stem(source)}-{ending}") if name is None else Path(name)
+    folder = Path(f"{_name_input(source)}-{ending}") if name is None else Path(name)
     _require_writable(folder, "--output")
     return folder
 
@@ -74,7 +74,7 @@ def refuse_input(target: Path, *sources: str) -> None:
         raise click.UsageError(f"The output would overwrite the input {target}. Name another file.")
 
 
-def _stem(source: Sequence[str]) -> str:
+def _name_input(source: Sequence[str]) -> str:
     """Return what the input is called: a file or folder, or the folder of several files."""
     place = Path(source[0]).absolute()
     if len(source) > 1 or any(letter in place.name for letter in "*?["):
@@ -236,7 +236,7 @@ def working_folder() -> str:
         return ""
 
 
-def command_to_paste(command: str = "", folder: str = "") -> str:
+def format_command(command: str = "", folder: str = "") -> str:
     """Return what was typed behind a ``cd`` to where, so that relative names hold."""
     command, folder = (command, folder) if command else (command_line(), working_folder())
     if not command or not folder:
@@ -346,7 +346,7 @@ class AnalysisFiles:
 
         if self._partial is None or not self.wants_report:
             return
-        target, provenance = self._partial / "report.html", {"command": command_to_paste()}
+        target, provenance = self._partial / "report.html", {"command": format_command()}
         if isinstance(x, Alignment):
             write_report(x, target, statistics=results, provenance=provenance)
         else:

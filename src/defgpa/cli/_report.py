@@ -12,7 +12,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import add_covariates, add_links
-from defgpa.cli._output import command_to_paste, mark_written, output_file, refuse_input
+from defgpa.cli._output import format_command, mark_written, output_file, refuse_input
 
 
 @options.command("report", "defgpa report result/result.npz -o report.html --data species.csv")
@@ -51,7 +51,7 @@ def command(
     with console.noting():
         alignment = load(result)
         shapes = add_links(add_covariates(console, alignment.shapes, data), links)
-        provenance = {"command": _command_of(Path(result)), "result": result}
+        provenance = {"command": _find_command(Path(result)), "result": result}
         with console.working("Writing the report"):
             write_report(
                 replace(alignment, shapes=shapes),
@@ -65,12 +65,12 @@ def command(
     console.result({"output": output, "notes": console.notes})
 
 
-def _command_of(result: Path) -> str:
+def _find_command(result: Path) -> str:
     """Return what was typed to make a result, by the summary beside it; else to make this page."""
     try:
         summary = json.loads((result.parent / "summary.json").read_text(encoding="utf-8"))
         if result.name in summary["files"]:
-            return command_to_paste(str(summary["command"]), str(summary.get("folder", "")))
+            return format_command(str(summary["command"]), str(summary.get("folder", "")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         pass  # no summary, or one of another program
-    return command_to_paste()
+    return format_command()

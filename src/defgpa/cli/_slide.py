@@ -138,7 +138,7 @@ def command(
     import numpy as np
 
     from defgpa.estimators import DefGPA
-    from defgpa.semilandmarks import add_slicer_curves, curves_of, read_surface, slide
+    from defgpa.semilandmarks import add_slicer_curves, find_curves, read_surface, slide
 
     files = AnalysisFiles(figures, report, "slide.json", "--figures")
     target = output_file(output)
@@ -153,7 +153,7 @@ def command(
             is_file = Path(surface).is_file()
             patch = read_surface(surface, shapes) if is_file else parse_labels(surface, shapes)
         chosen = _read_curves(sliders, curves, shapes)
-        if not (chosen or patch or curves_of(shapes)):
+        if not (chosen or patch or find_curves(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
         surfaces = None if meshes is None else _read_meshes(console, Path(meshes), shapes)
         with console.progress("Sliding") as tick:

@@ -16,7 +16,7 @@ from defgpa.cli._analysis import (
     open_analysis,
 )
 from defgpa.cli._console import Console
-from defgpa.cli._input import bad_word
+from defgpa.cli._input import make_word_error
 
 if TYPE_CHECKING:
     from defgpa.statistics import ProcrustesAnova
@@ -259,7 +259,7 @@ def _compare_landmarks(analysis: Analysis, name: str, between: str | None) -> No
     from defgpa.statistics import landmark_differences
 
     groups = [str(value) for value in analysis.find_column(name, "--landmarks")]
-    pair = _two_groups(groups, between)
+    pair = _choose_two_groups(groups, between)
     differences = analysis.permute(landmark_differences, analysis.sample, groups, between=pair)
     values = {"p": differences.p, "q": differences.q, "distance": differences.distances}
     links = analysis.shapes.links
@@ -296,7 +296,7 @@ def _find_two_columns(
     """Return the two columns that ``A,B`` names."""
     first, comma, second = (name.strip() for name in names.replace(":", ",").partition(","))
     if not comma or not first or not second:
-        raise bad_word(option, "two columns such as species,stage", names)
+        raise make_word_error(option, "two columns such as species,stage", names)
     return analysis.find_column(first, option), analysis.find_column(second, option)
 
 
@@ -308,11 +308,11 @@ def _parse_error_terms(words: str | None) -> dict[str, str]:
         if sign and term and denominator:
             terms[term] = denominator
         elif item.strip():
-            raise bad_word("--error", "terms such as species=species:site", words)
+            raise make_word_error("--error", "terms such as species=species:site", words)
     return terms
 
 
-def _two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
+def _choose_two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
     """Return the two groups to compare, or an error that says which there are."""
     names = list(dict.fromkeys(groups))
     wanted = names if between is None else [word.strip() for word in between.split(",")]
@@ -332,4 +332,4 @@ def _parse_sizes(words: str | None) -> list[float]:
     try:
         return [float(word) for word in (words or "").split(",") if word.strip()]
     except ValueError:
-        raise bad_word("--sizes", "numbers such as 10,20", words) from None
+        raise make_word_error("--sizes", "numbers such as 10,20", words) from None

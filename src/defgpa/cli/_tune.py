@@ -9,7 +9,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._fit import MethodOptions, choose_smoothing
-from defgpa.cli._input import prepare_for_fit, read_input, reading_words
+from defgpa.cli._input import list_reading_words, prepare_for_fit, read_input
 from defgpa.cli._output import mark_written, output_file, save_figure
 from defgpa.diagnostics.findings import Problem
 
@@ -67,7 +67,7 @@ def command(
     ]
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
     console.say_paragraph(path.explain_choice())
-    console.say(f"Next: {shlex.join(_next_command(source, wishes, path.best_value))}")
+    console.say(f"Next: {shlex.join(_suggest_command(source, wishes, path.best_value))}")
     if plot is not None:
         save_figure(plot, "smoothing_path", path, size=(7, 4.5))
         mark_written(plot)
@@ -87,7 +87,7 @@ def command(
     )
 
 
-def _next_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: float) -> list[str]:
+def _suggest_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: float) -> list[str]:
     """Return the words of the fit with the smoothing chosen here."""
     words = ["defgpa", "fit", *source, "--smoothing", f"{smoothing:.6g}"]
     if wishes.warp is not None:
@@ -96,7 +96,7 @@ def _next_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: flo
         words += ["--points-per-axis", wishes.points_per_axis]
     if wishes.proportions != "rigid":
         words += ["--proportions", wishes.proportions]
-    return words + reading_words()
+    return words + list_reading_words()
 
 
 def _require_figure_format(target: str) -> None:

@@ -123,7 +123,7 @@ def estimate_by_warp(alignment: Alignment, points: Array, holdouts: Sequence[Hol
     def estimate(i: int, shape: Array) -> Estimate:
         missing, projected = np.isnan(shape[:, 0]), _project_reference_back(alignment, i, shape)
         predictors = choose_predictors(S, ~missing)
-        K, factor = _field_kernels(S, missing, predictors, best)
+        K, factor = _make_field_kernels(S, missing, predictors, best)
         unexplained = 1.0 - np.einsum("hs,sh->h", K, cho_solve(factor, K.T))
         spread = np.sqrt(np.maximum(unexplained, 0.0) + best.noise)
         deviation = np.zeros(len(shape))
@@ -151,12 +151,12 @@ def _add_field(
 ) -> Array:
     """Fill missing landmarks (m, d) by the projected reference plus the field of residuals."""
     missing, points = np.isnan(shape[:, 0]), np.array(shape)
-    K, factor = _field_kernels(S, missing, predictors, field)
+    K, factor = _make_field_kernels(S, missing, predictors, field)
     points[missing] = projected[missing] + K @ cho_solve(factor, (shape - projected)[predictors])
     return points
 
 
-def _field_kernels(
+def _make_field_kernels(
     S: Array, missing: Mask, predictors: Index, field: Hyperparameters
 ) -> tuple[Array, tuple[Array, bool]]:
     """Compute K_hs and the factor of K_ss + ρI."""

@@ -51,7 +51,7 @@ from defgpa.solvers.eigen import (
     find_lowest_axes,
     find_reference_axes,
 )
-from defgpa.solvers.elastic import Anchors, Dial, elastic_gpa, scale_to_mean_size
+from defgpa.solvers.elastic import Anchors, Dial, fit_elastic, scale_to_mean_size
 from defgpa.solvers.feature_space import FeatureSpace
 from defgpa.solvers.leave_out import (
     LeftOutCost,
@@ -706,7 +706,7 @@ def predict_elastic(
         problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
     ).dense()
     costs += dial.firmness * folds.block.projections
-    fit = elastic_gpa(
+    fit = fit_elastic(
         Anchors(folds.sums, votes),
         RootInverse.of(costs),
         (reference[folds.remaining],),

@@ -29,7 +29,9 @@ def find_group_columns(shapes: Shapes, data: Mapping[str, ArrayLike] | None = No
     Measurements, of which nearly every specimen has another, are no groups.
     """
     n = shapes.n_shapes
-    further = {str(name): _list_column(str(name), values, n) for name, values in _items(data)}
+    further = {
+        str(name): _list_column(str(name), values, n) for name, values in _list_columns(data)
+    }
     metadata = {
         name: list(values)
         for name, values in shapes.metadata.items()
@@ -50,7 +52,7 @@ def _is_grouping(labels: Sequence[str]) -> bool:
     return 2 <= len(set(labels)) < len(labels)
 
 
-def _items(data: Mapping[str, ArrayLike] | None) -> Iterable[tuple[str, ArrayLike]]:
+def _list_columns(data: Mapping[str, ArrayLike] | None) -> Iterable[tuple[str, ArrayLike]]:
     return () if data is None else [(name, data[name]) for name in data]
 
 

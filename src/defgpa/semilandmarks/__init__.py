@@ -5,13 +5,13 @@ They may slide there until they say as little as possible about where they happe
 
 from defgpa.io.curves import resample_curve
 from defgpa.semilandmarks.read import add_slicer_curves, read_sliders, read_surface
-from defgpa.semilandmarks.sliders import curves_of
+from defgpa.semilandmarks.sliders import find_curves
 from defgpa.semilandmarks.sliding import SlidShapes, slide
 
 __all__ = [
     "SlidShapes",
     "add_slicer_curves",
-    "curves_of",
+    "find_curves",
     "read_sliders",
     "read_surface",
     "resample_curve",

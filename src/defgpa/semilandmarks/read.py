@@ -23,7 +23,7 @@ from defgpa.io import read_shapes
 from defgpa.io.curves import resample_curve
 from defgpa.io.files import make_format_error, read_head
 from defgpa.io.text.lines import decode_head, read_json, read_lines
-from defgpa.semilandmarks.sliders import curves_of
+from defgpa.semilandmarks.sliders import find_curves
 from defgpa.shapes import Shapes, number_labels
 
 _SUFFIX = ".mrk.json"
@@ -254,5 +254,5 @@ def _is_closed(path: Path) -> bool:
 
 def _make_labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
     kind = "outline" if ring else "curve"
-    number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in curves_of(shapes))
+    number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in find_curves(shapes))
     return number_labels(f"{kind}{number}_", count)

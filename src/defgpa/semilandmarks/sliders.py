@@ -30,7 +30,7 @@ class Curve:
     closed: bool  # whether the first follows the last
 
 
-def curves_of(shapes: Shapes) -> list[list[int]]:
+def find_curves(shapes: Shapes) -> list[list[int]]:
     """Find the curves of a TPS file, its ``CURVES`` and ``OUTLINES``, as landmark numbers.
 
     The ends of a curve stay; an outline is closed.
@@ -47,7 +47,7 @@ def curves_of(shapes: Shapes) -> list[list[int]]:
     Examples
     --------
     >>> names = ["1", "curve1_1", "curve1_2", "curve1_3", "outline1_1", "outline1_2", "outline1_3"]
-    >>> curves_of(Shapes.specimens([[[0.0, 0.0]] * 7], landmarks=names))
+    >>> find_curves(Shapes.specimens([[[0.0, 0.0]] * 7], landmarks=names))
     [[1, 2, 3], [4, 5, 6, 4, 5]]
     """
     matches = [_CURVE_NAME.fullmatch(label) for label in shapes.landmarks]
@@ -103,8 +103,8 @@ def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:
         used.update(run)
         members = run
         if not is_closed:
-            members = [_far_end(run[0], run[1:2], between), *run]
-            members.append(_far_end(run[-1], members[-2:-1], between))
+            members = [_find_far_end(run[0], run[1:2], between), *run]
+            members.append(_find_far_end(run[-1], members[-2:-1], between))
         sliding = np.ones(len(members), dtype=bool)
         sliding[[0, -1]] = is_closed
         curves.append(Curve(np.array(members, dtype=np.intp), sliding, is_closed))
@@ -125,7 +125,7 @@ def _follow(
     return run
 
 
-def _far_end(slider: int, inside: Sequence[int], between: dict[int, tuple[int, int]]) -> int:
+def _find_far_end(slider: int, inside: Sequence[int], between: dict[int, tuple[int, int]]) -> int:
     """Return the neighbour of a slider that is not on the inside of its curve."""
     before, after = between[slider]
     return after if before in inside else before

@@ -39,7 +39,7 @@ from defgpa.semilandmarks.paths import (
     make_chord_path,
     make_spline_path,
 )
-from defgpa.semilandmarks.sliders import Curve, chains, curves_of, find_slider_numbers
+from defgpa.semilandmarks.sliders import Curve, chains, find_curves, find_slider_numbers
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.threads import map_blocks, one_blas_thread
@@ -120,7 +120,7 @@ def slide(
     curves : sequence of sequences of landmarks, optional
         By number (from 0) or label. Of each sequence those inside slide and both ends stay; rows
         (before, sliding, after) of a slider table are such sequences. By default the curves of a
-        TPS file (`curves_of`), where no surfaces are given either.
+        TPS file (`find_curves`), where no surfaces are given either.
     surfaces : sequence of landmarks, or of patches of them
         Landmarks that slide on a surface, in 3-D.
     by : {"bending", "procrustes"}
@@ -206,7 +206,7 @@ def _make_blocks(
     """Gather shapes that see the same landmarks with their paths; return who may slide as well."""
     patch = _number_patches(surfaces, shapes)
     if curves is None:
-        curves = [] if len(patch) else curves_of(shapes)
+        curves = [] if len(patch) else find_curves(shapes)
     chosen = chains(curves, shapes.landmarks)
     curved = np.concatenate([np.empty(0, dtype=np.intp), *(c.members[c.sliding] for c in chosen)])
     sliders = np.union1d(patch, curved)
@@ -308,7 +308,7 @@ def _slide_once(
         criterion = find_criterion(x)
         before = criterion.value(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
-            x, place = _step(x, place, block.paths, criterion)
+            x, place = _slide_one_step(x, place, block.paths, criterion)
         return x, place, np.stack([before, criterion.value(x)])
 
     slid, values = points.copy(), np.empty((2, len(points)))
@@ -349,7 +349,7 @@ def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Arr
     return measure_bending
 
 
-def _step(
+def _slide_one_step(
     x: Array, places: Sequence[Array], paths: Sequence[Path], criterion: Criterion
 ) -> tuple[Array, Sequence[Array]]:
     """Slide all points together one step, in each shape shortened until its criterion falls."""

@@ -65,10 +65,10 @@ class ConjugateGradients:
         target, first = pulled, start
         image = self.multiply(first)
         # the start as large as it should be: Sᵀ P S = Sᵀ B, column by column
-        size = _divide(_dots(first, target), _dots(first, image))
+        size = _divide(_multiply_columns(first, target), _multiply_columns(first, image))
         solution, residual = size * first, target - size * image
         direction = corrected = self._correct(residual)
-        slope = _dots(residual, corrected)
+        slope = _multiply_columns(residual, corrected)
         rounding = 1e-13 * np.linalg.norm(target)
         goal = max(float(accuracy) * np.linalg.norm(target), rounding)
         for step in range(500):
@@ -77,11 +77,11 @@ class ConjugateGradients:
             if left <= goal and (step >= 2 or left <= rounding):
                 break
             image = self.multiply(direction)
-            length = _divide(slope, _dots(direction, image))
+            length = _divide(slope, _multiply_columns(direction, image))
             solution = solution + length * direction
             residual = residual - length * image
             corrected = self._correct(residual)
-            before, slope = slope, _dots(residual, corrected)
+            before, slope = slope, _multiply_columns(residual, corrected)
             direction = corrected + _divide(slope, before) * direction
         return np.asarray(solution)
 
@@ -91,7 +91,7 @@ class ConjugateGradients:
         return np.asarray(made - made.mean(axis=0))
 
 
-def _dots(left: Array, right: Array) -> Array:
+def _multiply_columns(left: Array, right: Array) -> Array:
     return np.einsum("md,md->d", left, right)
 
 
@@ -109,10 +109,14 @@ def make_anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dens
     flat = rows.reshape(-1, rows.shape[-1])
     if cost.n_landmarks <= dense:
         return RootInverse.of(cost.dense() + firmness * (flat.T @ flat))
-    return ConjugateGradients(cost, flat, firmness, representative(cost, rows, firmness))
+    return ConjugateGradients(
+        cost, flat, firmness, invert_by_most_complete_shape(cost, rows, firmness)
+    )
 
 
-def representative(cost: ResidualCost, rows: Array, firmness: float) -> LowRankInverse:
+def invert_by_most_complete_shape(
+    cost: ResidualCost, rows: Array, firmness: float
+) -> LowRankInverse:
     """(D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ with the shape that sees the most.
 
     Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.

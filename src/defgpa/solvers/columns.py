@@ -43,10 +43,10 @@ class StreamedFactor(Factor):
         def sums(rows: slice) -> Array:
             # Xᵀ columns, not columnsᵀ X: BLAS reads tall columns twice as fast from this side
             return np.stack(
-                [_product(block[rows].T, columns) for columns in self.batch.weigh_columns(rows)]
+                [_multiply(block[rows].T, columns) for columns in self.batch.weigh_columns(rows)]
             )
 
-        total = sum_arrays(map_blocks(sums, _landmark_blocks(self.batch)))
+        total = sum_arrays(map_blocks(sums, _split_landmarks(self.batch)))
         return self.combine.mT @ total.mT
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
@@ -60,7 +60,7 @@ class StreamedFactor(Factor):
         """Compute Uᵀ of all shapes below each other, block by block."""
         b, _, l = self.combine.shape
         rows = np.empty((b, l, self.batch.n_landmarks))
-        for landmarks in _landmark_blocks(self.batch):
+        for landmarks in _split_landmarks(self.batch):
             rows[:, :, landmarks] = (self.batch.weigh_columns(landmarks) @ self.combine).mT
         return rows.reshape(b * l, -1)
 
@@ -69,11 +69,11 @@ def store_column_factor(batch: Batch) -> StoredFactor:
     """Compute Uᵀ of large shapes from columnsᵀ columns, in the place of the columns."""
     batch = batch.deflate()
     columns = _make_columns(batch)
-    gram = _sum_grams(lambda part: columns[:, part], _landmark_blocks(batch))
+    gram = _sum_grams(lambda part: columns[:, part], _split_landmarks(batch))
     ridge, combine = fit_ridge(batch, gram, lambda part: columns[:, part])
     weighted = columns if batch.weights is None else batch.weigh(columns)
     rows = np.ascontiguousarray(weighted.mT)
-    return StoredFactor(batch, ridge, _combine_rows(rows, combine, _landmark_blocks(batch)))
+    return StoredFactor(batch, ridge, _combine_rows(rows, combine, _split_landmarks(batch)))
 
 
 def _make_columns(batch: Batch) -> Array:
@@ -82,8 +82,8 @@ def _make_columns(batch: Batch) -> Array:
     if len(parts) == 1:
         return batch.columns()
     # the landmarks side by side: BLAS is faster with such columns
-    columns = (np.empty((len(batch.shapes), _width(batch), batch.n_landmarks))).mT
-    for landmarks in _landmark_blocks(batch):
+    columns = (np.empty((len(batch.shapes), _count_columns(batch), batch.n_landmarks))).mT
+    for landmarks in _split_landmarks(batch):
         columns[:, landmarks] = batch.columns(landmarks)
     return columns
 
@@ -106,25 +106,25 @@ def _combine_rows(rows: Array, combine: Array, parts: list[slice]) -> Array:
 
 def stream_factor(batch: Batch) -> StreamedFactor:
     """Compute U of shapes too large to store, from a block of landmarks at a time."""
-    gram = _sum_grams(batch.columns, _landmark_blocks(batch))
+    gram = _sum_grams(batch.columns, _split_landmarks(batch))
     return StreamedFactor(batch, *fit_ridge(batch, gram, batch.columns))
 
 
-def _product(wide: Array, tall: Array) -> Array:
+def _multiply(wide: Array, tall: Array) -> Array:
     """Compute A B as ``multiply_thin``, which would copy a part of some columns first."""
     return multiply_thin(wide, tall) if tall.flags.forc else np.asarray(wide @ tall)
 
 
-def _landmark_blocks(batch: Batch) -> list[slice]:
+def _split_landmarks(batch: Batch) -> list[slice]:
     return split_range(batch.n_landmarks, _count_landmarks(batch, batch.tuning.block_bytes))
 
 
 def _count_landmarks(batch: Batch, n_bytes: int) -> int:
     """Return how many landmarks have so many bytes of columns."""
-    return max(1, n_bytes // (8 * _width(batch) * len(batch.shapes)))
+    return max(1, n_bytes // (8 * _count_columns(batch) * len(batch.shapes)))
 
 
-def _width(batch: Batch) -> int:
+def _count_columns(batch: Batch) -> int:
     """Return the number of columns, r."""
     mixing = batch.bases.mixing
     return int(batch.bases.penalty().shape[-1] if mixing is None else mixing.shape[-2])
@@ -151,23 +151,23 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
     Cholesky fails on them too are they taken apart by QR.
     """
     chosen = ~(ridge.condition < POOR_CONDITION)
-    penalty, parts = batch.bases.penalty()[chosen], _landmark_blocks(batch)
+    penalty, parts = batch.bases.penalty()[chosen], _split_landmarks(batch)
     mixing, rounding = batch.bases.mixing, batch.rounding[chosen]
 
-    def features_of(landmarks: slice) -> Array:
+    def compute_features(landmarks: slice) -> Array:
         columns = columns_of(landmarks)[chosen]
         return columns if mixing is None else columns @ mixing[chosen]
 
     first = ridge[chosen]
     if mixing is not None:
-        first = ridge_from_normal_matrix(_sum_grams(features_of, parts), penalty, rounding)
+        first = ridge_from_normal_matrix(_sum_grams(compute_features, parts), penalty, rounding)
     poor = ~(first.condition < POOR_CONDITION)
     if poor.any():
-        gram = _sum_grams(lambda part: features_of(part) @ first.inverse, parts)
+        gram = _sum_grams(lambda part: compute_features(part) @ first.inverse, parts)
         first = first.replace(poor, correct_ridge(first, gram, penalty)[poor])
     bad = np.isinf(first.condition)
     if bad.any():
-        triangles = _reduce_to_triangles(lambda part: features_of(part)[bad], parts)
+        triangles = _reduce_to_triangles(lambda part: compute_features(part)[bad], parts)
         count = batch.total_weights[chosen][bad]
         stacked = append_penalty_rows(triangles, penalty[bad])
         first = first.replace(bad, ridge_from_features(stacked, count, rounding[bad]))
@@ -179,12 +179,12 @@ def _sum_grams(rows_of: Callable[[slice], Array], blocks: list[slice]) -> Array:
     return sum_arrays([np.stack([x.T @ x for x in rows_of(block)]) for block in blocks])
 
 
-def _reduce_to_triangles(features_of: Callable[[slice], Array], blocks: list[slice]) -> Array:
+def _reduce_to_triangles(compute_features: Callable[[slice], Array], blocks: list[slice]) -> Array:
     """Compute R (b, l, l) of the QR of the features, block after block, so that it stays small."""
-    rows = features_of(blocks[0])
+    rows = compute_features(blocks[0])
     for block in blocks[1:]:
         triangles = np.asarray(np.linalg.qr(rows, mode="r"))
-        rows = np.concatenate([triangles, features_of(block)], axis=-2)
+        rows = np.concatenate([triangles, compute_features(block)], axis=-2)
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 

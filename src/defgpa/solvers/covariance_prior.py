@@ -143,7 +143,7 @@ def complete_by_pairs(blocks: Parts) -> Parts:
         maps = fit_pair_similarities(PairMoments(*(np.sum(terms, axis=0) for terms in moments)))
         return parts.map(_fill_by_pairs, centre, maps)
 
-    return _repeat_while_it_helps(fill, blocks)
+    return _fill_repeatedly(fill, blocks)
 
 
 def complete_through_one(groups: Parts) -> Parts:
@@ -157,10 +157,10 @@ def complete_through_one(groups: Parts) -> Parts:
         totals, counts = zip(*parts.results(_sum_landmarks, seed), strict=True)
         return parts.map(_fill_from, _divide_sums(np.sum(totals, axis=0), np.sum(counts, axis=0)))
 
-    return _repeat_while_it_helps(fill, groups)
+    return _fill_repeatedly(fill, groups)
 
 
-def _repeat_while_it_helps(fill: Callable[[Parts], Parts], parts: Parts) -> Parts:
+def _fill_repeatedly(fill: Callable[[Parts], Parts], parts: Parts) -> Parts:
     """Fill missing landmarks again, as long as some are left and some are estimated."""
     before, holes = np.inf, sum(parts.results(_count_missing))
     while 0 < holes < before:

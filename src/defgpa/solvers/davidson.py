@@ -121,11 +121,11 @@ def _find_ritz_pairs(
         vectors[rows] = space[rows] @ mixing
         errors[rows] = images[rows] @ mixing - vectors[rows] * values
 
-    map_blocks(fill, _rows(space))
+    map_blocks(fill, _split_rows(space))
     return values, vectors, errors
 
 
-def _rows(columns: Array) -> list[slice]:
+def _split_rows(columns: Array) -> list[slice]:
     """Return blocks of rows of tall columns, small enough to stay in the cache."""
     return split_range(len(columns), 16384)
 
@@ -133,7 +133,7 @@ def _rows(columns: Array) -> list[slice]:
 def _multiply_transpose(left: Array, right: Array) -> Array:
     """Return leftᵀ right; the order of the sum does not depend on the threads."""
     return sum_arrays(
-        map_blocks(lambda rows: multiply_thin(left[rows].T, right[rows]), _rows(left))
+        map_blocks(lambda rows: multiply_thin(left[rows].T, right[rows]), _split_rows(left))
     )
 
 
@@ -144,7 +144,7 @@ def _remove_components(block: Array, against: Array) -> None:
     def subtract(rows: slice) -> None:
         block[rows] -= against[rows] @ share
 
-    map_blocks(subtract, _rows(block))
+    map_blocks(subtract, _split_rows(block))
 
 
 def _estimate_rounding(projected: Array, size: int) -> float:

@@ -91,7 +91,7 @@ class Anchors:
         scale = total / self.sums.squares if scaling else np.ones_like(total)
         return scale[..., None, None] * turn, total
 
-    def linear_parts(self, reference: Array) -> Array:
+    def fit_linear_parts(self, reference: Array) -> Array:
         """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀΓS."""
         inverse = np.linalg.pinv(self.sums.scatters, rcond=THIN**2, hermitian=True)
         return np.asarray(inverse @ self.sums.cross(reference))
@@ -133,9 +133,11 @@ def descend(
         better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
         pose, total = anchors.fit_poses(better, dial.scaling)
         costs.append(
-            _cost(anchors.sums.squares, total, np.einsum("...md,...md->...", better, pulled), dial)
+            _compute_relative_cost(
+                anchors.sums.squares, total, np.einsum("...md,...md->...", better, pulled), dial
+            )
         )
-        before, change = change, _relative_change(better, reference, dial.scaling)
+        before, change = change, _compute_relative_change(better, reference, dial.scaling)
         falling = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
         slowly = np.minimum(falling, 1.0 - 1e-6)
         left = np.where(change < accuracy, change, change * slowly / (1.0 - slowly))
@@ -152,7 +154,7 @@ def descend(
     return Descent(reference, np.stack(costs), left, ended)
 
 
-def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
+def _compute_relative_cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
     """Compute the relative cost (…) of S = P⁺B from ‖D̄‖², tr(RᵀD̄ᵀS) and tr SᵀPS."""
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
@@ -160,7 +162,7 @@ def _cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
     return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + everything) / everything
 
 
-def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
+def _compute_relative_change(better: Array, reference: Array, scaling: bool) -> Array:
     """Compute the relative change (…) of the reference; up to its size where that is free."""
     size = compute_norms(better)
     if scaling:
@@ -170,7 +172,7 @@ def _relative_change(better: Array, reference: Array, scaling: bool) -> Array:
     return np.asarray(compute_norms(better - reference) / size)
 
 
-def turn_to_principal_axes(reference: Array) -> Array:
+def turn_reference(reference: Array) -> Array:
     """Turn references (…, m, d) to their principal axes, without mirroring them."""
     _, _, right = np.linalg.svd(reference, full_matrices=False)
     turned = reference @ right.mT
@@ -215,7 +217,7 @@ def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     return np.asarray(reference * (size / compute_norms(reference))[..., None, None])
 
 
-def soft_end(geometry: Geometry, reference: Array) -> Array:
+def scale_soft_reference(geometry: Geometry, reference: Array) -> Array:
     """Scale a deformable reference (m, d) to the size of the rest of the dial."""
     return scale_to_mean_size(Anchors.of(geometry, reference), reference)
 
@@ -247,12 +249,12 @@ class Elastic:
     def departures(self) -> Array:
         """(…, n, d, d): T, what the linear part of each warp would depart from its pose if free."""
         pose, _ = self.anchors.fit_poses(self.reference, self.dial.scaling)
-        return np.asarray(self.anchors.linear_parts(self.reference) - pose)
+        return np.asarray(self.anchors.fit_linear_parts(self.reference) - pose)
 
     @cached_property
     def condition(self) -> Array:
         """(…, n): of the linear part of each warp, the pose plus 1 − κ of the departure."""
-        free = self.anchors.linear_parts(self.reference)
+        free = self.anchors.fit_linear_parts(self.reference)
         return np.linalg.cond(free - self.dial.firmness * self.departures)
 
     def facts(self, fold: tuple[int, ...] = ()) -> DescentDiagnostics:
@@ -283,7 +285,7 @@ class Elastic:
         return (*findings, Finding(Problem.STARTS_DISAGREE, values=figures))
 
 
-def elastic_gpa(
+def fit_elastic(
     anchors: Anchors, inverse: Inverse, starts: Sequence[Array], dial: Dial, tuning: Tuning
 ) -> Elastic:
     """Find the elastic reference: the cheapest end of the descents from the starts (…, m, d)."""
@@ -293,10 +295,10 @@ def elastic_gpa(
     reference = set_proportions(anchors, reference, dial.scaling, tuning.max_rounds)
     if dial.scaling:
         reference = scale_to_mean_size(anchors, reference)
-    return replace(open_, reference=turn_to_principal_axes(reference))
+    return replace(open_, reference=turn_reference(reference))
 
 
-def rigid_start(
+def fit_rigid_start(
     points: Array, side: Index, names: Sequence[str] = (), weights: Array | None = None
 ) -> Array:
     """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""

@@ -26,7 +26,7 @@ from defgpa.solvers.registration import measure_new_shape
 from defgpa.warps import Warp, WarpModel
 
 
-def linear_projections(
+def project_linear_maps(
     cost: ResidualCost, rows: Array, weighted_rows: Array, names: Sequence[str]
 ) -> list[Array]:
     """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
@@ -56,7 +56,7 @@ def _project_batch(factor: Factor, columns: Array) -> Array:
     return np.concatenate(projections)
 
 
-def elastic_weights(
+def compute_elastic_coefficients(
     cost: ResidualCost, linear: Sequence[Array], weighted_rows: Array, fit: Elastic
 ) -> list[Array]:
     """Compute the coefficients W − κ Y (UᵀQ) (QᵀΓD̄ T) of every batch, (b, l, d)."""
@@ -86,8 +86,8 @@ class ElasticRegistration:
             orthonormalise(geometry.centred, geometry.scatter),
         )
         weighted_rows = weigh_points(rows.mT, geometry.weights).mT
-        linear = linear_projections(cost, rows, weighted_rows, ("given",))
+        linear = project_linear_maps(cost, rows, weighted_rows, ("given",))
         anchors = Anchors.of(geometry, reference)
         fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
-        coefficients = elastic_weights(cost, linear, weighted_rows, fit)
+        coefficients = compute_elastic_coefficients(cost, linear, weighted_rows, fit)
         return cost.make_warps(coefficients, points[None])[0]

@@ -192,7 +192,7 @@ def ridge_from_normal_matrix(
     """
     normal = gram + penalty
     squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
-    scale = _reciprocal(np.sqrt(squares))
+    scale = _invert_lengths(np.sqrt(squares))
     balanced = normal * scale[:, :, None] * scale[:, None, :]
     try:
         lower: Array = np.linalg.cholesky(balanced)  # type: ignore[assignment]
@@ -235,7 +235,7 @@ def ridge_from_features(
     ridge = _ridge_from_singular_values(stacked, lengths, min_values)
     # heavy columns shrink, light ones stay light
     beside = np.maximum(lengths, np.sqrt(count * np.ones(len(stacked)))[:, None])
-    lightest = (lengths * _reciprocal(beside)).min(axis=1)
+    lightest = (lengths * _invert_lengths(beside)).min(axis=1)
     faint = np.sqrt(ridge.condition) * min_values >= lightest
     doubtful = np.flatnonzero(faint | (ridge.rank_deficiency > 0))
     if not len(doubtful):
@@ -249,7 +249,7 @@ def ridge_from_features(
 
 def _ridge_from_singular_values(stacked: Array, lengths: Array, min_values: Array) -> Ridge:
     """Compute Y of the columns divided by ``lengths``, without values below ``min_values``."""
-    scale = _reciprocal(lengths)
+    scale = _invert_lengths(lengths)
     _, values, right = np.linalg.svd(stacked * scale[:, None, :], full_matrices=False)
     largest = values[:, :1]
     free = values <= min_values[:, None] * largest
@@ -263,7 +263,7 @@ def _ridge_from_singular_values(stacked: Array, lengths: Array, min_values: Arra
     )
 
 
-def _reciprocal(lengths: Array) -> Array:
+def _invert_lengths(lengths: Array) -> Array:
     """Return 1 / length; 1 for a column of length zero."""
     return 1.0 / np.where(lengths > 0.0, lengths, 1.0)
 

@@ -51,11 +51,13 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
     mean = _to_unit_size(start.T)
     with one_blas_thread():  # products this thin gain nothing from a second thread
         for _ in range(_MAX_ROUNDS):
-            pose = _rotate_onto_mean(_resize(shapes, _visible_sizes(shapes, mean)), rotations)
+            pose = _rotate_onto_mean(
+                _resize(shapes, _measure_visible_sizes(shapes, mean)), rotations
+            )
             previous, mean, rotations = mean, _to_unit_size(pose.reference), pose.Z
             if shapes.weights is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
                 break
-    sized = np.mean(sizes / _visible_sizes(shapes, mean)) * mean.T
+    sized = np.mean(sizes / _measure_visible_sizes(shapes, mean)) * mean.T
     return fit_motions(sized, start)(sized)
 
 
@@ -65,7 +67,7 @@ def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> RigidPoint:
     return minimise(RigidPoint.from_motions(shapes, algebra, rotations))[0]
 
 
-def _visible_sizes(shapes: CentredShapes, mean: Array) -> Array:
+def _measure_visible_sizes(shapes: CentredShapes, mean: Array) -> Array:
     """Compute the size (n,) of the part of a mean (d, m) that each shape has."""
     squares = compute_inner_products(shapes, mean, mean)
     return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))

@@ -142,10 +142,10 @@ def _draw_starts(shapes: CentredShapes, motions: Motions, count: int) -> Array:
     rows = shapes.rows.reshape(n, d, -1)[targets].reshape(len(targets) * d, -1)
     random = np.empty((count - len(targets), n, d, d))
     random[:, shapes.canonical_order] = rng.normal(size=random.shape)
-    return motions.find_nearest(np.concatenate([_cross_many(shapes, rows), random]))[0]
+    return motions.find_nearest(np.concatenate([_compute_cross_products(shapes, rows), random]))[0]
 
 
-def _cross_many(shapes: CentredShapes, references: Array) -> Array:
+def _compute_cross_products(shapes: CentredShapes, references: Array) -> Array:
     """Compute D_iᵀ S (k, n, d, d) for references (k·d, m), one coordinate a row."""
     n, _, d = shapes.shape
     return (shapes.rows @ references.T).reshape(n, d, -1, d).transpose(2, 0, 1, 3)
@@ -164,5 +164,5 @@ def _alternate(
         sums = starts.transpose(0, 3, 1, 2).reshape(k * d, n * d) @ shapes.rows
         references = solve_laplacian(sums)
         explained = (sums * references).reshape(k, -1).sum(axis=1)
-        starts = motions.find_nearest(_cross_many(shapes, references))[0]
+        starts = motions.find_nearest(_compute_cross_products(shapes, references))[0]
     return starts[np.argsort(-explained, kind="stable")]

@@ -87,7 +87,9 @@ def minimise(point: _P) -> tuple[_P, int]:
     for iteration in range(_MAX_ITERATIONS):
         if point.relative_gradient <= _TARGET_GRADIENT:
             return point, iteration
-        step, predicted_reduction, at_boundary = steihaug_step(point, radius, _forcing(point))
+        step, predicted_reduction, at_boundary = steihaug_step(
+            point, radius, _compute_forcing(point)
+        )
         candidate = point.retract(step)
         rounding = 64 * np.finfo(np.float64).eps * point.cost_scale
         if predicted_reduction <= rounding:
@@ -106,7 +108,7 @@ def minimise(point: _P) -> tuple[_P, int]:
     return point, _MAX_ITERATIONS
 
 
-def _forcing(point: Point) -> float:
+def _compute_forcing(point: Point) -> float:
     """Compute the accuracy that conjugate gradients need for quadratic convergence."""
     gradient = point.relative_gradient
     return max(min(0.1, gradient), 0.1 * _TARGET_GRADIENT / gradient)
@@ -130,7 +132,9 @@ def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
         curvature = float(np.vdot(direction, image))
         if abs(curvature) <= 1e-13 * direction_norm2:
             break  # rounding: only directions are left that the cost does not depend on
-        to_boundary = _distance_to_boundary(step_norm2, step_direction, direction_norm2, radius)
+        to_boundary = _measure_distance_to_boundary(
+            step_norm2, step_direction, direction_norm2, radius
+        )
         if to_boundary * curvature <= energy:  # the minimum along the direction lies beyond
             reduction += to_boundary * energy - 0.5 * to_boundary**2 * curvature
             return Step(step + to_boundary * direction, reduction, True)
@@ -150,7 +154,7 @@ def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
     return Step(step, reduction, False)
 
 
-def _distance_to_boundary(
+def _measure_distance_to_boundary(
     step_norm2: float, step_direction: float, direction_norm2: float, radius: float
 ) -> float:
     """Solve ‖step + τ direction‖ = radius for τ > 0, from the products of step and direction."""

@@ -227,7 +227,7 @@ def classify(
     # the covariance of shape with a variate is the change that goes with it
     changes = spread @ model.scalings_[:, : variates.shape[1]]
     axes = np.tensordot((changes / variates.var(axis=0, ddof=1)).T, components[:chosen], 1)
-    between, left_out = _between_group_scores(tangents, codes)
+    between, left_out = _compute_between_group_scores(tangents, codes)
     distances = _test_distances(scores, chosen, codes, permutations)
     accuracy = float((assigned == codes).mean())
     agreement = float((confusion.sum(axis=0) * confusion.sum(axis=1)).sum() / len(codes) ** 2)
@@ -245,7 +245,7 @@ def classify(
         variates,
         axes,
         tangents.mean(axis=0),
-        _canonical_singular_values(variates, codes),
+        _compute_canonical_singular_values(variates, codes),
         between,
         left_out,
         *distances,
@@ -301,7 +301,7 @@ def _choose_components(scores: Array, codes: Index, priors: Array, most: int) ->
     return int(np.argmax(correct)) + 1
 
 
-def _canonical_singular_values(variates: Array, codes: Index) -> Array:
+def _compute_canonical_singular_values(variates: Array, codes: Index) -> Array:
     """Compute √ of the between over the within variance of every canonical variate (k,)."""
     counts = np.bincount(codes)
     means = np.stack([variates[codes == k].mean(axis=0) for k in range(len(counts))])
@@ -311,7 +311,7 @@ def _canonical_singular_values(variates: Array, codes: Index) -> Array:
     return np.sqrt((between / df_between) / (within / df_within))
 
 
-def _between_group_scores(tangents: Array, codes: Index) -> tuple[Array, Array]:
+def _compute_between_group_scores(tangents: Array, codes: Index) -> tuple[Array, Array]:
     """Compute scores on the components of group means, and those of specimens left out (n, k)."""
     flat = (tangents - tangents.mean(axis=0)).reshape(len(tangents), -1)
     counts = np.bincount(codes).astype(np.float64)

@@ -33,7 +33,7 @@ __all__ = [
     "design",
     "encode_groups",
     "join_labels",
-    "orthonormal_bases",
+    "make_orthonormal_bases",
     "parse_column",
 ]
 
@@ -77,7 +77,7 @@ class Design:
     @cached_property
     def bases(self) -> tuple[Array, ...]:
         """B_j (n, df) of every term after those before it, all of them orthonormal together."""
-        return tuple(orthonormal_bases(self.intercept, self._blocks))
+        return tuple(make_orthonormal_bases(self.intercept, self._blocks))
 
     @property
     def basis(self) -> Array:
@@ -107,7 +107,7 @@ class Design:
                 for k, block in enumerate(blocks)
                 if k != j and (ss_type == 3 or not _contains(self.terms[k], term))
             ]
-            *before, last = orthonormal_bases(self.intercept, [*others, blocks[j]])
+            *before, last = make_orthonormal_bases(self.intercept, [*others, blocks[j]])
             reduced.append(np.hstack([np.empty((len(self.columns), 0)), *before]))
             bases.append(last)
         full = np.hstack([np.empty((len(self.columns), 0)), *self.bases])
@@ -117,8 +117,8 @@ class Design:
         """Build the model matrix (k, columns) of other data."""
         try:
             return np.asarray(self.spec.get_model_matrix(_make_table(data)), dtype=np.float64)
-        except _formulaic().errors.FormulaicError as error:
-            raise DefgpaError(f"These data do not fit the model. {_sentence(error)}") from None
+        except _import_formulaic().errors.FormulaicError as error:
+            raise DefgpaError(f"These data do not fit the model. {_format_error(error)}") from None
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def design(
     """Build the design of ``shape ~ …`` for n shapes."""
     right, table = split_formula(formula), _make_table(data)
     check_formula(formula, list(map(str, table.columns)))
-    formulaic = _formulaic()
+    formulaic = _import_formulaic()
     if len(table) != n and len(table.columns):
         raise ShapeError(f"The data must have one row per shape, {n}; got {len(table)}.")
     if not len(table.columns):
@@ -175,10 +175,11 @@ def design(
     except formulaic.errors.FormulaicError as error:
         names = ", ".join(map(str, table.columns))
         raise DefgpaError(
-            f"The formula {formula!r} cannot be used. {_sentence(error)} The data have: {names}."
+            f"The formula {formula!r} cannot be used. {_format_error(error)} "
+            f"The data have: {names}."
         ) from None
     except ValueError as error:
-        raise ShapeError(f"The data of {formula!r} have gaps: {_sentence(error)}") from None
+        raise ShapeError(f"The data of {formula!r} have gaps: {_format_error(error)}") from None
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
@@ -189,7 +190,7 @@ def design(
     return Design(terms, columns, slices, matrix.model_spec, table, whitening)
 
 
-def orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
+def make_orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
     """Return of every block (n, k) what neither the intercept nor the blocks before explain."""
     explained, bases = intercept, []
     for block in blocks:
@@ -246,11 +247,11 @@ def _make_table(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:
         raise ShapeError(f"The columns of the data have different lengths: {lengths}.") from None
 
 
-def _formulaic() -> ModuleType:
+def _import_formulaic() -> ModuleType:
     how = 'Formulas need the package formulaic: pip install "defgpa[statistics]".'
     return import_extra("formulaic", how)
 
 
-def _sentence(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """Return a message of formulaic in one line without its colours."""
     return " ".join(_MARKUP.sub("", str(error)).split()).rstrip(".") + "."

@@ -21,7 +21,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Row, Rows, format_p_values
@@ -200,7 +200,7 @@ def group_allometry(
     predicted = (fitted - fitted.mean(axis=0)) @ axis
     predicted *= np.sign(predicted @ (logs - logs.mean())) or 1.0
     permutations = Permutations(n_permutations, seed, progress)
-    extract = _slope_rows(logs, codes)
+    extract = _list_slope_rows(logs, codes)
     slopes = (extract @ Y).reshape(len(names), *anova.tangents.shape[1:])
     within = logs - np.bincount(codes, logs)[codes] / np.bincount(codes)[codes]
     pooled = (within @ Y / (within @ within)).reshape(anova.tangents.shape[1:])
@@ -222,7 +222,7 @@ def group_allometry(
     )
 
 
-def _slope_rows(logs: Array, codes: Index) -> Array:
+def _list_slope_rows(logs: Array, codes: Index) -> Array:
     """Return the rows (g, n) that take coordinates to the slope of each group."""
     rows = np.zeros((int(codes.max()) + 1, len(codes)))
     for group, row in enumerate(rows):
@@ -238,7 +238,7 @@ def _compare_slopes(
     """Return P of length differences, angles in degrees, and P of angles, each (g, g)."""
     n, g = len(codes), len(extract)
     intercept = np.full((n, 1), n**-0.5)
-    bases = orthonormal_bases(intercept, [logs[:, None], np.eye(g)[codes]])
+    bases = make_orthonormal_bases(intercept, [logs[:, None], np.eye(g)[codes]])
     Q = np.hstack([intercept, *bases])
     first, second = np.triu_indices(g, 1)
 

@@ -18,7 +18,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import format_number
-from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, effect
@@ -116,7 +116,7 @@ def measurement_error(
     order = np.lexsort([sessions, codes])  # subject by subject, its replicates in order
     Y = compress_columns((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))[order]
     blocks = [np.eye(len(subjects))[codes[order]], np.eye(len(replicates))[sessions[order]]]
-    who, when = orthonormal_bases(np.full((n, 1), n**-0.5), blocks)
+    who, when = make_orthonormal_bases(np.full((n, 1), n**-0.5), blocks)
     total, among = float((Y**2).sum()), float(((who.T @ Y) ** 2).sum())
     within = Y - who @ (who.T @ Y)
     s, r = len(subjects), len(replicates)

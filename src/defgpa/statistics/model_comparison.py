@@ -6,7 +6,7 @@ import numpy as np
 
 from defgpa.errors import DefgpaError
 from defgpa.statistics.anova import ProcrustesAnova
-from defgpa.statistics.design import orthonormal_bases
+from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import RESIDUAL, ModelTerms, permute_ratios
 from defgpa.statistics.table import Effect, EffectTable, effect
 
@@ -50,7 +50,7 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
             f"The model {reduced.formula!r} is not part of {full.formula!r}: nothing to compare."
         )
     intercept = full.design.intercept
-    before, added = orthonormal_bases(intercept, [small[:, 1:], large[:, 1:]])
+    before, added = make_orthonormal_bases(intercept, [small[:, 1:], large[:, 1:]])
     terms = ModelTerms(intercept, (before,), (added,), np.hstack([before, added]))
     if not added.shape[1]:
         raise DefgpaError("Both models have the same columns: nothing to compare.")

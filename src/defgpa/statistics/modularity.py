@@ -71,7 +71,7 @@ def modularity(
     for rows in np.array_split(np.arange(m), -(-m // 64)):  # all covariances would be d² m² numbers
         covariances = (centred[:, rows].reshape(n, -1).T @ flat).reshape(len(rows), d, m, d)
         squares[rows] = np.einsum("mdle,mdle->ml", covariances, covariances)
-    variances = _square_variances(np.einsum("nmd,nme->mde", centred, centred))
+    variances = _compute_squared_variances(np.einsum("nmd,nme->mde", centred, centred))
     pair_ratios = compute_ratios(*_sum_modules(squares, variances, codes[None]))[0]
     observed = float(pair_ratios.mean())
 
@@ -119,7 +119,7 @@ def _sum_modules(squares: Array, variances: Array, codes: Index) -> tuple[Array,
     return between, totals[:, None, :] - variances @ members
 
 
-def _square_variances(moments: Array) -> Array:
+def _compute_squared_variances(moments: Array) -> Array:
     """Return the squared variances (r, m) of landmarks in r poses, summed over coordinates.
 
     Poses are rotations in the first plane over a quarter turn, after which axes have changed
@@ -157,6 +157,6 @@ def _bootstrap_interval(centred: Array, codes: Index, seed: int) -> Array:
         mean = np.einsum("n,nmd->md", shares, centred)
         moments = (shares @ products).reshape(m, d, d) - mean[:, :, None] * mean[:, None, :]
         members = (codes[:, None] == np.arange(k)).astype(np.float64)
-        within = np.diag(between) - _square_variances(moments) @ members
+        within = np.diag(between) - _compute_squared_variances(moments) @ members
         ratios.append(compute_ratios(between[None], within[None]).mean())
     return np.quantile(ratios, [0.025, 0.975])

@@ -205,7 +205,7 @@ def outliers(
         freeze(distances > fences),
         freeze(lengths),
         freeze(scores),
-        freeze(np.nan_to_num(scores) > _fence(scores[visible], _FAR_OUT)),
+        freeze(np.nan_to_num(scores) > _compute_fence(scores[visible], _FAR_OUT)),
         sample.provenance,
         limit,
     )
@@ -222,21 +222,24 @@ def _label_groups(groups: Sequence[object] | None, shapes: Shapes) -> tuple[obje
     return tuple("" if group is None else group for group in groups)
 
 
-def _fence(values: Array, ranges: float) -> float:
+def _compute_fence(values: Array, ranges: float) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     return float(high + ranges * (high - low))
 
 
-def _power_fence(values: Array, ranges: float) -> float:
+def _compute_power_fence(values: Array, ranges: float) -> float:
     """Return the value whose Box–Cox transform is the fence of the transformed ones."""
     smaller = np.delete(values, np.argmax(values))
     exponent = fit_box_cox(smaller, 2.0) if len(smaller) > 1 and smaller.min() > 0 else None
     if exponent is None:
-        return _fence(values, ranges)
-    return float(inv_boxcox(_fence(boxcox(values, exponent), ranges), exponent))
+        return _compute_fence(values, ranges)
+    return float(inv_boxcox(_compute_fence(boxcox(values, exponent), ranges), exponent))
 
 
-_LIMITS: dict[str, Callable[[Array, float], float]] = {"quartiles": _fence, "power": _power_fence}
+_LIMITS: dict[str, Callable[[Array, float], float]] = {
+    "quartiles": _compute_fence,
+    "power": _compute_power_fence,
+}
 
 
 def _measure_from_predictions(completed: Array, visible: Mask) -> Array:
@@ -265,7 +268,7 @@ def _measure_block(specimens: Array, visible: Mask) -> Array:
     """
     lengths = _predict_each(specimens, visible)
     scores = lengths / _compute_medians(lengths)
-    worst, fence = np.nan_to_num(scores).max(axis=1), _fence(scores[visible], _FAR_OUT)
+    worst, fence = np.nan_to_num(scores).max(axis=1), _compute_fence(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
     sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:

@@ -490,7 +490,7 @@ def transform_to_normal(observed: float, permuted: Array) -> Array | None:
         return None
     logs = np.log(values)
     mean = float(logs[:-1].mean())
-    return np.asarray(np.exp(exponent * mean) * _box_cox(logs - mean, exponent))
+    return np.asarray(np.exp(exponent * mean) * _transform_box_cox(logs - mean, exponent))
 
 
 def fit_box_cox(values: Array, max_exponent: float = 5.0) -> float | None:
@@ -501,13 +501,13 @@ def fit_box_cox(values: Array, max_exponent: float = 5.0) -> float | None:
     logs -= logs.mean()  # about 0: powers neither over- nor underflow
 
     def minus_log_likelihood(exponent: float) -> float:
-        return 0.5 * float(np.log(_box_cox(logs, exponent).var()))
+        return 0.5 * float(np.log(_transform_box_cox(logs, exponent).var()))
 
     bounds = (-max_exponent, max_exponent)
     return float(minimize_scalar(minus_log_likelihood, bounds=bounds, method="bounded").x)
 
 
-def _box_cox(logs: Array, exponent: float) -> Array:
+def _transform_box_cox(logs: Array, exponent: float) -> Array:
     """Transform values of geometric mean about 1, given by their logarithms: (y^λ − 1) / λ."""
     if abs(exponent) < 1e-3:
         return logs

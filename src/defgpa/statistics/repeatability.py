@@ -130,7 +130,7 @@ def repeatability(
         overall=float(_compute_repeatability(among.sum() / (k - 1), within.sum() / (n - k), r)),
         per_landmark=_compute_repeatability(among / (k - 1), within / (n - k), r),
         error=np.sqrt(within / (n - k)),
-        table=_table(float(among.sum()), float(within.sum()), k, n),
+        table=_make_table(float(among.sum()), float(within.sum()), k, n),
         replicates=r,
         mean=mean,
         landmarks=shapes.landmarks,
@@ -146,7 +146,7 @@ def _compute_repeatability(among: Array | float, within: Array | float, r: float
     return np.asarray(np.divide(variance, total, out=np.zeros_like(total), where=total > 0))
 
 
-def _table(among: float, within: float, k: int, n: int) -> EffectTable:
+def _make_table(among: float, within: float, k: int, n: int) -> EffectTable:
     total = among + within
     f = (among / (k - 1)) / (within / (n - k)) if within > 0 else float("nan")
     return EffectTable(

@@ -18,7 +18,7 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.design import encode_groups, orthonormal_bases
+from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
@@ -139,7 +139,9 @@ def trajectories(
     extract[cells, np.arange(n)] = 1.0 / counts[cells]
     means = (extract @ Y).reshape(len(names), len(steps), *sample.tangents.shape[1:])
     intercept = np.full((n, 1), n**-0.5)
-    bases = orthonormal_bases(intercept, [np.eye(len(names))[codes], np.eye(len(steps))[times]])
+    bases = make_orthonormal_bases(
+        intercept, [np.eye(len(names))[codes], np.eye(len(steps))[times]]
+    )
     first, second = np.triu_indices(len(names), 1)
 
     def measure(paths: Array) -> Array:
@@ -179,12 +181,12 @@ def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
     cosines = np.clip((axes[first] * axes[second]).sum(axis=1), -1.0, 1.0)
     forms = centred / np.maximum(np.linalg.norm(centred, axis=(1, 2)), 1e-300)[:, None, None]
     # ‖A − BR‖² = 2 − 2 Σσ over rotations R of shape space, of which there are dimensions enough
-    overlap = np.linalg.svd(_core(forms, first, second), compute_uv=False).sum(axis=1)
+    overlap = np.linalg.svd(_make_cross_factors(forms, first, second), compute_uv=False).sum(axis=1)
     distances = np.sqrt(np.maximum(2.0 - 2.0 * overlap, 0.0))
     return np.concatenate([np.abs(lengths[first] - lengths[second]), np.arccos(cosines), distances])
 
 
-def _core(forms: Array, first: Index, second: Index) -> Array:
+def _make_cross_factors(forms: Array, first: Index, second: Index) -> Array:
     """Return matrices with the singular values of AᵀB for pairs of forms (s, p), small ones."""
     factors = [np.linalg.qr(form.T)[1].T for form in forms]  # form = factor · orthonormal rows
     return np.stack([factors[i].T @ factors[j] for i, j in zip(first, second, strict=True)])

@@ -470,10 +470,10 @@ class Deflation:
 
     def restrict(self, kernel: Array) -> Array:
         """Return NᵀKN of a symmetric K (…, k, k), (…, k − d − 1, k − d − 1)."""
-        half = self._low_rows(self.polynomials.reflect(kernel))
-        return symmetrise(self._low_rows(self.polynomials.reflect(half.mT)))
+        half = self._combine_low_rows(self.polynomials.reflect(kernel))
+        return symmetrise(self._combine_low_rows(self.polynomials.reflect(half.mT)))
 
-    def _low_rows(self, rows: Array) -> Array:
+    def _combine_low_rows(self, rows: Array) -> Array:
         """Combine rows of low order (…, q, j) to those that are no affine functions."""
         q = len(self.bent)
         return np.concatenate([self.bent.T @ rows[..., :q, :], rows[..., q:, :]], axis=-2)

@@ -251,35 +251,36 @@ class _HdfReader:
             return None
         if hasattr(item, "keys"):
             if "MATLAB_sparse" in item.attrs:
-                return self._sparse(item)
+                return self._read_sparse(item)
             return {name: self.value(item[name], levels - 1) for name in _list_members(item)}
         kind = item.attrs.get("MATLAB_class", b"")
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         if item.attrs.get("MATLAB_empty", 0):
             return {"char": "", "cell": [], "struct": {}}.get(kind, np.empty((0, 0)))
         if item.dtype.kind == "O":
-            references = self._numbers(item).ravel()  # HDF5 stores MATLAB's arrays transposed
+            references = self._read_numbers(item).ravel()  # HDF5 stores MATLAB's arrays transposed
             return [self.value(self._file[ref], levels - 1) for ref in references]
         if kind == "char":
-            return self._text(item)
-        return self._numbers(item).T if item.dtype.kind in "fiub" else None
+            return self._read_text(item)
+        return self._read_numbers(item).T if item.dtype.kind in "fiub" else None
 
-    def _numbers(self, item: h5py.Group | h5py.Dataset) -> RawArray:
+    def _read_numbers(self, item: h5py.Group | h5py.Dataset) -> RawArray:
         if item.is_virtual or item.external:
             raise FormatError(f"{self._file.filename}: {item.name!r} is in other files.")
         self._budget.spend(item.size * max(item.dtype.itemsize, 8) + OVERHEAD, f"{item.name!r}")
         return np.asarray(item[()])
 
-    def _text(self, item: h5py.Group | h5py.Dataset) -> Value:
-        codes = np.atleast_2d(self._numbers(item)).T.astype("<u2")
+    def _read_text(self, item: h5py.Group | h5py.Dataset) -> Value:
+        codes = np.atleast_2d(self._read_numbers(item)).T.astype("<u2")
         rows = [row.tobytes().decode("utf-16-le", errors="replace") for row in codes]
         return rows[0] if len(rows) == 1 else [row.rstrip() for row in rows]
 
-    def _sparse(self, group: h5py.Group) -> Value:
-        starts = self._numbers(group["jc"])
+    def _read_sparse(self, group: h5py.Group) -> Value:
+        starts = self._read_numbers(group["jc"])
         size = (int(group.attrs["MATLAB_sparse"]), len(starts) - 1)
         rows, values = (
-            self._numbers(group[key]) if key in group else np.empty(0) for key in ("ir", "data")
+            self._read_numbers(group[key]) if key in group else np.empty(0)
+            for key in ("ir", "data")
         )
         return Sparse.of(size, rows, starts, values)
 

@@ -26,7 +26,7 @@ from defgpa.io.text.lines import parse_numbers
 Colours = NDArray[np.uint8]
 
 
-def _no_faces() -> Index:
+def _make_no_faces() -> Index:
     return np.empty((0, 3), dtype=np.intp)
 
 
@@ -53,7 +53,7 @@ class Mesh:
     """
 
     vertices: Array
-    faces: Index = field(default_factory=_no_faces)
+    faces: Index = field(default_factory=_make_no_faces)
     colours: Colours | None = None
     scalars: Mapping[str, Array] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ def _check_vertex_values(
 def _check_faces(faces: ArrayLike, m: int) -> Index:
     array = np.array(faces)
     if array.size == 0:
-        return _no_faces()
+        return _make_no_faces()
     if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
         raise ShapeError(
             f"The faces of a mesh must be (k, 3) vertex numbers; got size {array.shape}."
@@ -133,23 +133,23 @@ class Polygons:
 
     def split_into_fans(self) -> Index:
         """Split polygons into triangles (k, 3) around their first corner; drop lines and points."""
-        start, step = self._triangles()
-        return self._corners(start, start + step + 1, start + step + 2)
+        start, step = self._find_triangles()
+        return self._take_corners(start, start + step + 1, start + step + 2)
 
     def split_into_strips(self) -> Index:
         """Split rows into strips of triangles (k, 3), every second one reversed."""
-        start, step = self._triangles()
+        start, step = self._find_triangles()
         at, odd = start + step, step % 2
-        return self._corners(at + odd, at + 1 - odd, at + 2)
+        return self._take_corners(at + odd, at + 1 - odd, at + 2)
 
-    def _triangles(self) -> tuple[Index, Index]:
+    def _find_triangles(self) -> tuple[Index, Index]:
         """Return the start of the row of every triangle, and its number within the row."""
         per_row = np.maximum(self.lengths - 2, 0)
         start = np.repeat(np.cumsum(self.lengths) - self.lengths, per_row)
         first = np.repeat(np.cumsum(per_row) - per_row, per_row)
         return start, np.arange(len(start)) - first
 
-    def _corners(self, *places: Index) -> Index:
+    def _take_corners(self, *places: Index) -> Index:
         return np.stack([self.corners[place] for place in places], axis=1)
 
 
@@ -179,7 +179,7 @@ def build_mesh(
             raise make_format_error(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
     if colours is not None and len(colours) != m:
         raise make_format_error(path, f"{m} colours, one a vertex", f"{len(colours)}")
-    joined = np.concatenate([_no_faces(), *faces])
+    joined = np.concatenate([_make_no_faces(), *faces])
     return Mesh(vertices, parse_triangles(path, joined, m), colours, scalars)
 
 

@@ -150,7 +150,7 @@ class _Sections:
                 width = self._parse_count(components[0]) if components else 1
                 if self._cursor.peek().upper().startswith("LOOKUP_TABLE"):
                     self._cursor.read_line()
-                self._keep(name, kind, (n, width))
+                self._read_point_data(name, kind, (n, width))
             case ["COLOR_SCALARS", _, components]:
                 kind, width = (
                     "unsigned_char" if self._binary else "float",
@@ -169,7 +169,7 @@ class _Sections:
             case _:
                 raise self._make_error("an attribute of the points", " ".join(words))
 
-    def _keep(self, name: str, kind: str, size: tuple[int, int]) -> None:
+    def _read_point_data(self, name: str, kind: str, size: tuple[int, int]) -> None:
         """Point data that survive a warp: one number a point, or bytes that are colours."""
         if kind.lower() == "string":
             self._skip_strings(size[0] * size[1])
@@ -195,7 +195,9 @@ class _Sections:
             self._skip_to_blank_line()
         match (self._cursor.read_line() or "").split():
             case [name, components, entries, kind]:
-                self._keep(name, kind, (self._parse_count(entries), self._parse_count(components)))
+                self._read_point_data(
+                    name, kind, (self._parse_count(entries), self._parse_count(components))
+                )
             case words:
                 raise self._make_error("an array of a field", " ".join(words))
 
