@@ -443,3 +443,13 @@ def test_the_list_of_projects_has_the_last_one_first(page):
     page.change(title="Second study")
     projects = page.client.get("/api/start").json()["projects"]
     assert [project["title"] for project in projects] == ["Second study", "first"]
+
+
+def test_swapped_landmarks_do_not_tilt_the_mean_shape(page):
+    page.open_sample("wings")
+    before = page.get("/specimen", number=2).json()["place"]["mean"]
+    page.edit(action="swap", specimen=2, landmarks=[3, 7])
+    after = page.get("/specimen", number=2).json()["place"]["mean"]
+    points = defgpa.datasets.load_wings().points[2]
+    moved = np.linalg.norm(np.subtract(after, before), axis=1).max()
+    assert moved < 0.03 * np.linalg.norm(points[3] - points[7])

@@ -25,7 +25,6 @@ from defgpa.errors import DefgpaError, FormatError
 from defgpa.io import read_shapes
 from defgpa.io.covariates import collect_columns, parse_column, read_covariates
 from defgpa.io.missing_codes import find_missing_code
-from defgpa.procrustes import fit_similarity
 from defgpa.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -177,19 +176,22 @@ class Study:
     def find_mean_place(self, specimen: int) -> MeanPlace | None:
         """Return where the mean shape lies in the coordinates of one specimen of the files.
 
-        None where the specimen is not analysed or shows too little.
+        It is posed in the L1 norm, so that swapped or misplaced landmarks do not tilt it. None
+        where the specimen is not analysed or shows too little.
         """
+        from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
+
         name = self.all_shapes.names[specimen]
         if name not in self.shapes.names:
             return None
         points = self.shapes[name]
         visible = ~np.isnan(points[:, 0])
         mean = self.superimposition.reference
-        try:
-            motion = fit_similarity(mean[visible], points[visible])
-        except DefgpaError:
+        motion = fit_similarities_in_l1(mean, points[np.newaxis], visible[np.newaxis])
+        if not motion.determined[0]:
             return None
-        place = MeanPlace(matrix=motion.matrix, offset=motion.translation, mean=motion(mean))
+        matrix, offset = motion.matrix[0], motion.translation[0]
+        place = MeanPlace(matrix=matrix, offset=offset, mean=mean @ matrix + offset)
         if not visible.all():
             i, done = self.shapes.index(name), self.completion
             place["estimates"] = done.shapes.points[i]

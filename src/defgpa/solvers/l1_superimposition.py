@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from defgpa.arrays import Array, rms_radius
-from defgpa.procrustes import SIMILARITY, fit_motions, procrustes_distance
+from defgpa.procrustes import SIMILARITY, Motion, fit_motions, procrustes_distance
 from defgpa.solvers.rigid import fit_rigid
 
 _REFERENCE_TOL = 1e-4  # Procrustes distance below which a step of the reference ends the rounds
@@ -55,12 +55,13 @@ def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 10) -> Su
     scaled = _scale_by_medians(np.where(visible[..., np.newaxis], points, np.nan))
     reference = fit_rigid(scaled, SIMILARITY).reference
     for _ in range(max_rounds):
-        superimposed = _fit_similarities(reference, scaled, weights)
+        superimposed = fit_similarities_in_l1(reference, scaled, weights).inverse()(scaled)
         previous, reference = reference, _compute_spatial_medians(superimposed, weights, reference)
         reference = _scale_by_medians(reference)
         if procrustes_distance(reference, previous) < _REFERENCE_TOL:
             break
-    return Superimposition(reference, _fit_similarities(reference, scaled, weights))
+    motion = fit_similarities_in_l1(reference, scaled, weights)
+    return Superimposition(reference, motion.inverse()(scaled))
 
 
 def _scale_by_medians(points: Array) -> Array:
@@ -73,15 +74,17 @@ def _scale_by_medians(points: Array) -> Array:
     return np.asarray(centred / np.where(radii > 0, radii, 1.0)[..., np.newaxis, np.newaxis])
 
 
-def _fit_similarities(reference: Array, points: Array, weights: Array, n_rounds: int = 8) -> Array:
-    """Return the shapes (n, m, d) in the pose of a reference (m, d), by their best similarities."""
+def fit_similarities_in_l1(
+    reference: Array, points: Array, weights: Array, n_rounds: int = 8
+) -> Motion:
+    """Find the similarity in the L1 norm that brings a reference (m, d) to each shape (n, m, d)."""
     reweighted = weights
     for _ in range(n_rounds):
         motion = fit_motions(reference, points, reweighted, SIMILARITY)
         distances = np.linalg.norm(points - motion(reference), axis=-1)
         floors = 0.1 * np.nanmedian(distances, axis=1, keepdims=True) + 1e-12
         reweighted = np.nan_to_num(weights / np.maximum(distances, floors))
-    return motion.inverse()(points)
+    return motion
 
 
 def _compute_spatial_medians(
