@@ -140,7 +140,7 @@ class Edit:
         return text + (f": {self.reason}" if self.reason else "")
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields that say something, as JSON holds them."""
+        """Return the fields that are set, as values that JSON can hold."""
         fields: dict[str, object] = {"action": str(self.action)}
         if self.specimen is not None:
             fields["specimen"] = self.specimen

@@ -688,7 +688,7 @@ def check_robust(robust: Any, owner: str) -> Robust | None:
 
 
 def weigh_shapes(shapes: Shapes, rejection: Rejection) -> Shapes:
-    """Give shapes their robust weights; rejected ones so little that only their warps feel it."""
+    """Give shapes their robust weights; rejected ones have too little to move the reference."""
     weights = np.where(rejection.shapes[:, None], shapes.relative_weights, rejection.weights)
     return shapes.with_weights(fade_shapes(weights, rejection.shapes))
 

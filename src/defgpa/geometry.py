@@ -185,7 +185,7 @@ def compute_visible_scatters(columns: Array, masses: Array | Mask) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Moments(Stack):
-    """What the shapes say about the axes; those of parts of the shapes concatenate.
+    """The moments of every shape with axes X; those of parts of the shapes concatenate.
 
     A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
     """

@@ -155,7 +155,7 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
 
 @cache
 def _get_helpers() -> ThreadPoolExecutor:
-    """Return threads that are kept, since starting one takes as long as a small block."""
+    """Return the pool of threads, kept because starting one takes as long as a small block."""
     return ThreadPoolExecutor(max(1, _count_cores() - 1), thread_name_prefix="defgpa")
 
 

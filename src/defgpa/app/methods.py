@@ -81,7 +81,7 @@ class Method:
 
     @property
     def python(self) -> str:
-        """The estimator as Python."""
+        """The Python expression that makes the estimator."""
         warp = (
             f"defgpa.ThinPlateSpline(points_per_axis={self.points_per_axis}, "
             f"smoothing={self.smoothing!r})"

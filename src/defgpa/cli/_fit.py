@@ -201,7 +201,7 @@ class MethodOptions:
         return [name for name, value in values.items() if value is not None]
 
     def refuse_contradictions(self) -> None:
-        """Raise a UsageError where one option leaves another nothing to say."""
+        """Raise a UsageError if one option makes another meaningless."""
         method, experts = self.method_name, self._expert_options
         if method in ("auto", "rigid") and experts:
             why = "chooses the warps" if method == "auto" else "has no warps"

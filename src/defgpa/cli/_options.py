@@ -51,7 +51,7 @@ class GroupedCommand(click.Command):
     """A command whose help lists its options by group, and that knows the nearest option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of a command; of an option that is not there, suggest the nearest."""
+        """Parse the words of a command; suggest the nearest option for one that does not exist."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

@@ -252,7 +252,7 @@ def list_versions() -> dict[str, str]:
 
 
 def list_files(console: Console, files: Sequence[str]) -> None:
-    """Show where everything is."""
+    """Print the paths of the files that were written."""
     console.say("Written:")
     for file in files:
         console.say(f"  {file}")

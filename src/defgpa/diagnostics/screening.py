@@ -335,7 +335,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
 
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
-    """Return which shapes have another size, with none in between, as growth would have it."""
+    """Return which shapes (n,) differ in size with a gap to the others, which growth has not."""
     odd = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
     usual = sizes[~odd]
     if not odd.any() or not len(usual):

@@ -90,7 +90,7 @@ class LowRankInverse:
 
 
 def make_preconditioner(cost: FactoredCost) -> LowRankInverse:
-    """Make the exact inverse of few features, or that of one shape standing for all."""
+    """Make an inverse of P: exact where features are few, else of its most complete shape."""
     n_features = sum(b * l for b, _, l in (f.ridge.inverse.shape for f in cost.factors))
     if n_features <= cost.tuning.exact_inverse_features:
         return _invert_exactly(cost)

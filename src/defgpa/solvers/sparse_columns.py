@@ -62,7 +62,7 @@ class StreamedSparseFactor(Factor):
 
 @dataclass(frozen=True, eq=False)
 class SparseFactor(StreamedSparseFactor):
-    """U = columns @ combine, the columns held."""
+    """U = columns @ combine, with the sparse columns in memory."""
 
     columns: tuple[csr_array, ...]  # (m, r) of each shape
 

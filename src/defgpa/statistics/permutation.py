@@ -108,7 +108,7 @@ class ModelTerms:
 
     @property
     def width(self) -> int:
-        """Numbers that a permutation takes, for every row."""
+        """How many numbers a permutation keeps in memory for every row."""
         return self._columns.shape[1]
 
     @cached_property

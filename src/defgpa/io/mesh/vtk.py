@@ -170,7 +170,7 @@ class _Sections:
                 raise self._make_error("an attribute of the points", " ".join(words))
 
     def _read_point_data(self, name: str, kind: str, size: tuple[int, int]) -> None:
-        """Point data that survive a warp: one number a point, or bytes that are colours."""
+        """Read point data, and keep one number a point or bytes that are colours."""
         if kind.lower() == "string":
             self._skip_strings(size[0] * size[1])
             return

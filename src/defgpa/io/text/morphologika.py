@@ -254,7 +254,7 @@ def _is_size(word: str) -> bool:
 
 
 def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tuple[int, ...], ...]:
-    """Lines of landmark numbers: 1-based in the file, 0-based here."""
+    """Parse lines of landmark numbers, from 1 in the file and from 0 here."""
     links = []
     for at, text in sections.get(key, ()):
         numbers_there = [parse_count(path, at, word, "a landmark") for word in text.split()]
