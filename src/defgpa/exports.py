@@ -49,6 +49,7 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
     Returns
     -------
     list[Path]
+        The files written.
 
     Examples
     --------

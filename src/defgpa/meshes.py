@@ -44,7 +44,8 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
 
     Returns
     -------
-    ndarray
+    ndarray (…, d)
+        The warped points, with the same leading axes.
 
     Examples
     --------

@@ -35,6 +35,7 @@ def tangent_space(shapes: ShapesLike) -> Array:
     Returns
     -------
     array (n, m, d)
+        The projected shapes; the size of their mean is 1.
 
     Examples
     --------

@@ -83,7 +83,7 @@ def test_public_functions_list_what_they_take_and_return(package):
 NUMPYDOC_CODES = {
     *("GL01", "GL02", "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10"),
     *("SS01", "SS02", "SS03", "SS04", "SS05", "PR02", "PR03", "PR05", "PR06", "PR07", "PR10"),
-    *("RT01", "YD01"),
+    *("RT01", "RT03", "YD01"),
 }
 FUNCTION_CODES = {"PR01"}  # parameters of a result's constructor are its attributes
 

@@ -126,6 +126,7 @@ def complete(shapes: Alignment | ShapesLike, method: str | None = None) -> Compl
     Returns
     -------
     Completion
+        The shapes without gaps, and the uncertainty of each estimated landmark.
 
     Examples
     --------

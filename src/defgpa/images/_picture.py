@@ -153,6 +153,7 @@ def read_image(path: str | os.PathLike[str]) -> Image:
     Returns
     -------
     Image
+        The pixels, and where they lie.
 
     Examples
     --------

@@ -217,6 +217,7 @@ def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:
     Returns
     -------
     array (count, d)
+        Points at equal distances along the curve, its ends among them unless it is closed.
 
     Examples
     --------

@@ -99,6 +99,7 @@ def find_unsupported_metadata(
     Returns
     -------
     tuple[str, ...]
+        What the format cannot hold, as a sentence calls it.
 
     Examples
     --------

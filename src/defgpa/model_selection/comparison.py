@@ -391,6 +391,7 @@ def default_methods() -> dict[str, Any]:
     Returns
     -------
     dict[str, Any]
+        The estimators, by the code of the method.
     """
     splines = {f"TPS_r({k})": DefGPA(ThinPlateSpline(points_per_axis=k)) for k in (3, 5, 7)}
     return {
@@ -414,6 +415,7 @@ def published_methods(theta: float | None = None) -> dict[str, Any]:
     Returns
     -------
     dict[str, Any]
+        The estimators, by the code of the method.
     """
     warps: dict[str, Any] = {
         "AFF_r": Affine(),

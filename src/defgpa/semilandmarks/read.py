@@ -45,6 +45,7 @@ def read_sliders(path: str | os.PathLike[str], shapes: Shapes) -> list[list[int]
     Returns
     -------
     list[list[int]]
+        The landmarks along each curve, numbered from 0.
 
     Examples
     --------
@@ -77,6 +78,7 @@ def read_surface(path: str | os.PathLike[str], shapes: Shapes) -> list[int]:
     Returns
     -------
     list[int]
+        The landmarks on the surface, numbered from 0.
 
     Examples
     --------

@@ -43,6 +43,7 @@ def find_curves(shapes: Shapes) -> list[list[int]]:
     Returns
     -------
     list[list[int]]
+        The landmarks along each curve, numbered from 0.
 
     Examples
     --------

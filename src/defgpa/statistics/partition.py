@@ -107,6 +107,7 @@ def partition_by_links(shapes: Shapes) -> dict[str, list[int]]:
     Returns
     -------
     dict[str, list[int]]
+        The landmarks of each module, numbered from 0.
     """
     pairs = np.array(list(shapes.links), dtype=np.intp).reshape(-1, 2)
     m = shapes.n_landmarks

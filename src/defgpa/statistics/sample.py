@@ -246,6 +246,7 @@ def build_sample(
     Returns
     -------
     Sample
+        The complete specimens, their sizes, and where they come from.
     """
     if space not in SPACES:
         raise DefgpaError(

@@ -119,6 +119,7 @@ def read_header(path: str | os.PathLike[str]) -> Fields:
     Returns
     -------
     Mapping[str, Any]
+        The fields of the header, by name.
     """
     return _open_archive(Path(path))[0]
 
