@@ -216,6 +216,12 @@ ROWS = (
         (AtLeast(5.0, "base R (cited)", "≥ 5 × the products of R alone"), Peak(0.5)),
         threads=1,
     ),
+    Row(
+        "covariation_dense",
+        "two_block_pls, 999 permutations, 300 × 1000 × 3",
+        (AtLeast(10.0, "decompositions alone", "≥ 10 × its decompositions alone"), Peak(0.5)),
+        threads=1,
+    ),
     Row("image", "warp_image, 1040 × 800 RGB, 49 centres"),
     Row("reading_text", "read 10,000 × 100 × 2, one TPS file", threads=1),
     Row("reading_arrays", "read 10 × 10⁵ × 3, npz", threads=1),

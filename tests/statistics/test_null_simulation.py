@@ -24,8 +24,13 @@ def simulation():
 
 NAMES = (
     *("anova", "models", "allometry", "landmarks", "disparity", "covariation", "slopes"),
-    *("trajectories", "classify", "symmetry", "measurement"),
+    *("trajectories", "classify", "symmetry", "measurement", "signal", "rates", "pgls"),
+    *("integration", "modularity"),
 )
+
+
+def test_every_simulated_test_is_among_these(simulation):
+    assert set(NAMES) == set(simulation.list_tests(0))
 
 
 @pytest.mark.parametrize("name", NAMES)
