@@ -72,6 +72,19 @@ def test_what_cannot_be_read_is_said_and_can_be_mended(page):
     assert len(state["names"]) == 6
 
 
+def test_a_note_about_the_dimension_is_gone_once_it_is_chosen(page):
+    page.create()
+    rows = [[round(10 * np.sin(3.1 * k) + 0.1 * i * k, 2) for k in range(24)] for i in range(6)]
+    page.upload(
+        "table.csv",
+        "".join(f"s{i}," + ",".join(map(str, row)) + "\n" for i, row in enumerate(rows)).encode(),
+    )
+    assert any("2-D or" in note for note in page.state()["notes"])
+    state = page.change(reading={"dimension": 3}).json()
+    assert (state["dims"], len(state["landmarks"])) == (3, 8)
+    assert not any("2-D or" in note for note in state["notes"])
+
+
 def test_covariates_without_landmarks_ask_for_landmarks(page):
     page.create()
     page.upload("table.csv", b"name,sex\na,f\nb,m\n")

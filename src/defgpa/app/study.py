@@ -260,7 +260,8 @@ def separate_tables(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 def _has_landmarks(path: Path) -> bool:
     try:
-        read_shapes(path, incomplete="drop")
+        with collect_notes():  # the file is read again, with the options that were chosen
+            read_shapes(path, incomplete="drop")
     except FormatError:
         return False
     return True
