@@ -255,6 +255,17 @@ def test_a_study_from_the_file_to_the_script(run, monkeypatch, capsys):
         )
     )
 
+    # figures are kept as they look
+    run.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
+    chart, shape, bitmap = (
+        run.driver.execute_async_script(KEEP_FIGURE, name)
+        for name in ("morphospace.svg", "shape.svg", "morphospace.png")
+    )
+    assert chart.count("<path") > 24  # a marker for each wing
+    assert "PC1" in chart
+    assert shape.count("<path") > 30  # landmarks, links, the lines of the grid
+    assert bitmap[1:4] == "PNG"
+
     # test, with completion
     run.go("test")
     formula = run.driver.find_element(By.ID, "formula")
@@ -448,6 +459,16 @@ def test_every_control_has_a_name_and_texts_have_contrast(run):
             assert run.js(UNNAMED) == [], step
             assert run.js(PALE) == [], (step, theme)
 
+
+KEEP_FIGURE = """
+const [name, done] = arguments, make = URL.createObjectURL;
+URL.createObjectURL = (blob) => {
+  URL.createObjectURL = make;
+  blob.text().then(done);
+  return make.call(URL, blob);
+};
+document.querySelector(`[data-save="${name}"]`).click();
+"""
 
 COUNT_PIXELS = """
 window.defgpaView.paint();  // what was drawn is gone after the frame

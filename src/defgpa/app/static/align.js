@@ -3,6 +3,7 @@
 import { getFloats } from "./api.js";
 import { bars, curve } from "./charts.js";
 import { checkbox, field, fill, h, number, say, select, table } from "./dom.js";
+import { makeSaveButtons } from "./figures.js";
 import { isThere, rowsOf } from "./geometry.js";
 import { changeSettings, listen, path, pointsOf, store } from "./store.js";
 import { run } from "./progress.js";
@@ -57,6 +58,7 @@ export async function showAlign(main) {
               spaces,
             ),
             h("div", { class: "shape" }, picture),
+            makeSaveButtons("alignment", () => view),
           ),
           figures,
           residuals,
@@ -203,6 +205,8 @@ export async function showAlign(main) {
             { class: "soft" },
             "More smoothing means stiffer warps. The best predicts left-out landmarks with the least error.",
           ),
+      memory.points.length > 0 &&
+        makeSaveButtons("smoothing", () => smoothing.querySelector("svg.chart")),
       memory.best &&
         h("p", {}, "Least error at smoothing ", h("strong", {}, number(memory.best)), "."),
     );
@@ -228,7 +232,9 @@ export async function showAlign(main) {
         .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
       memory.best = result.best;
     }
-    if (isShown) drawEvidence();
+    if (!isShown) return;
+    drawEvidence();
+    drawControls();
   }
 
   async function chooseSmoothing() {
@@ -298,11 +304,13 @@ export async function showAlign(main) {
         analysis.by_landmark.map((value, k) => ({ name: labels[k], value })),
         { label: "RMS residual of each landmark", most: 12 },
       ),
+      makeSaveButtons("residuals-of-landmarks", () => residuals.querySelectorAll("svg")[0]),
       h("h2", { style: { marginTop: "14px" } }, "By specimen"),
       bars(
         analysis.specimens.rmse_reference.map((value, k) => ({ name: names[k], value })),
         { label: "RMS residual of each specimen", most: 12 },
       ),
+      makeSaveButtons("residuals-of-specimens", () => residuals.querySelectorAll("svg")[1]),
     );
   };
 

@@ -126,9 +126,14 @@ export function scatter({
   label = "Scatter plot",
   isEqual = true,
 }) {
+  const places = [
+    ...points.map(({ x, y }) => [x, y]),
+    ...outlines.flatMap(({ corners }) => corners),
+    ...lines.flat(),
+  ];
   const axes = makeAxes({
-    x: [...points.map((p) => p.x), ...outlines.flatMap(({ corners }) => corners.map(([x]) => x))],
-    y: [...points.map((p) => p.y), ...outlines.flatMap(({ corners }) => corners.map(([, y]) => y))],
+    x: places.map(([x]) => x),
+    y: places.map(([, y]) => y),
     xLabel,
     yLabel,
     isEqual,

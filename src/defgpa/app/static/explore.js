@@ -3,6 +3,7 @@
 import { get, post } from "./api.js";
 import { legend, scatter } from "./charts.js";
 import { checkbox, field, fill, h, number, say, select, table } from "./dom.js";
+import { makeSaveButtons } from "./figures.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
 import { choose, listen, path, store } from "./store.js";
@@ -47,6 +48,7 @@ export async function showExplore(main, { go }) {
           shapeControls,
           shape.element,
           h("small", {}, "Click or drag anywhere in the morphospace, or choose a specimen."),
+          shape.saveButtons,
         ),
       ),
       below,
@@ -180,6 +182,7 @@ export async function showExplore(main, { go }) {
           },
           "Look at it",
         ),
+        makeSaveButtons("morphospace", () => chart.querySelector("svg")),
       ),
     );
   };
@@ -368,6 +371,14 @@ export async function showExplore(main, { go }) {
           shape.draw(blend(...found.shapes, t.value));
         },
       });
+      const chart = scatter({
+        points,
+        xLabel: "log centroid size",
+        yLabel: "regression score",
+        lines: [found.ends.map((size, k) => [Math.log(size), found.line[k]])],
+        isEqual: false,
+        label: "Allometry",
+      });
       fill(
         place,
         h(
@@ -375,14 +386,8 @@ export async function showExplore(main, { go }) {
           {},
           `Size explains ${(100 * row.r_squared).toFixed(1)} % of the variation of shape (P = ${number(row.p, 3)}).`,
         ),
-        scatter({
-          points,
-          xLabel: "log centroid size",
-          yLabel: "regression score",
-          lines: [found.ends.map((size, k) => [Math.log(size), found.line[k]])],
-          isEqual: false,
-          label: "Allometry",
-        }),
+        chart,
+        makeSaveButtons("allometry", () => chart.querySelector("svg")),
         field("Shape from the smallest to the largest", slider),
       );
     };

@@ -1,7 +1,7 @@
 // Opening: files dropped or chosen, samples, projects of before; and what is in the files.
 
 import { get, post, upload } from "./api.js";
-import { fill, h, number, say, table } from "./dom.js";
+import { field, fill, h, number, say, select, table } from "./dom.js";
 import { changeSettings, hasShapes, listen, openProject, path, store } from "./store.js";
 
 export async function showOpen(main, { go }) {
@@ -99,8 +99,10 @@ function chooseTitle(names) {
   const isBeside = (name) =>
     /\.(jpe?g|png|bmp|gif|webp|tiff?|ply|stl|obj|off|vt[kp]|csv|tsv|xlsx|txt)$/i.test(name);
   const files = names.filter((name) => !isBeside(name));
-  const name = (files[0] ?? names[0]).replace(/\.[^.]*$/, "");
-  return (files.length > 1 ? name.replace(/[\s_.-]*\d+$/, "") : name) || name || "study";
+  const stems = (files.length ? files : names).map((name) => name.replace(/(\.mrk)?\.[^.]*$/, ""));
+  let shared = stems[0];
+  while (!stems.every((stem) => stem.startsWith(shared))) shared = shared.slice(0, -1);
+  return (stems.length > 1 ? shared.replace(/[\s_.-]*\d*$/, "") : shared) || stems[0] || "study";
 }
 
 /** Where files are dropped, or chosen by buttons. */
@@ -310,6 +312,8 @@ function drawProject(page, go) {
             )
           : h("p", { class: "soft" }, "None yet."),
         describeBeside(project),
+        h("h2", { style: { marginTop: "14px" } }, "How they are read"),
+        makeReading(project.settings.reading),
       ),
     ),
   );
@@ -348,6 +352,40 @@ function describe(project, info) {
     "dl",
     { class: "facts" },
     facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
+  );
+}
+
+/** Choices of how files are read. */
+function makeReading(reading) {
+  const choose = (key, text, choices) =>
+    field(
+      text,
+      select(
+        choices.map(([value, words]) => [JSON.stringify(value), words]),
+        JSON.stringify(reading[key] ?? choices[0][0]),
+        (value) => changeSettings({ reading: { ...reading, [key]: JSON.parse(value) } }),
+        { id: `read-${key}` },
+      ),
+    );
+  return h(
+    "div",
+    { class: "row" },
+    choose("dimension", "Dimensions", [
+      [null, "as the files say"],
+      [2, "2"],
+      [3, "3"],
+    ]),
+    choose("names", "Names of specimens", [
+      ["auto", "as the files say"],
+      ["id", "ID"],
+      ["image", "image"],
+      ["file", "file"],
+    ]),
+    choose("missing", "Missing landmarks", [
+      ["marked", "as they are marked"],
+      ["negative", "also negative coordinates"],
+      ...(typeof reading.missing === "number" ? [[reading.missing, number(reading.missing)]] : []),
+    ]),
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
+import { makeSaveButtons } from "./figures.js";
 import { unpackMesh } from "./meshes.js";
 import { path, store } from "./store.js";
 import { makeView } from "./view.js";
@@ -18,6 +19,7 @@ export class ShapeView {
   constructor() {
     this.picture = h("div", { class: "picture" });
     this.element = h("div", { class: "shape" }, this.picture);
+    this.saveButtons = makeSaveButtons("shape", () => this.view);
     this.isFirst = true;
     this.withMesh = false;
   }

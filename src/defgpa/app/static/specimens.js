@@ -2,6 +2,7 @@
 
 import { get, getBuffer } from "./api.js";
 import { checkbox, fill, h, number, say, select } from "./dom.js";
+import { makeSaveButtons } from "./figures.js";
 import { isThere, rowsOf, transform } from "./geometry.js";
 import { SpecimenList } from "./list.js";
 import { unpackMesh } from "./meshes.js";
@@ -95,11 +96,11 @@ class SpecimenPage {
     await this.load(false);
   }
 
-  /** Begin with the worst finding, unless a specimen with a finding is shown already. */
+  /** Begin with the worst finding of the specimen that is shown, or else of all. */
   chooseFirst() {
-    const [first] = store.queue ?? [];
-    if (!first || this.hasChosen || store.queue.some(({ specimen }) => specimen === store.specimen))
-      return;
+    const queue = store.queue ?? [];
+    const first = queue.find(({ specimen }) => specimen === store.specimen) ?? queue[0];
+    if (!first || this.hasChosen) return;
     this.hasChosen = true;
     Object.assign(store, { specimen: first.specimen, landmark: first.landmarks[0] ?? null });
   }
@@ -298,6 +299,7 @@ class SpecimenPage {
         },
         "⤢",
       ),
+      makeSaveButtons("specimen", () => this.view),
     );
   }
 

@@ -134,7 +134,7 @@ export async function showTest(main) {
         controls = h("div", { class: "row" });
       shape?.stop();
       shape = await new ShapeView().start();
-      fill(card, h("h2", {}, "Effects as shapes"), controls, shape.element);
+      fill(card, h("h2", {}, "Effects as shapes"), controls, shape.element, shape.saveButtons);
       result.append(card);
       drawEffect(controls, found.effects, 0);
     }

@@ -1,6 +1,7 @@
 // One specimen in the plane: photograph, links, landmarks, where the others have them. Editable.
 
 import { h, oncePerFrame, token } from "./dom.js";
+import { SvgContext } from "./figures.js";
 import { box, isThere } from "./geometry.js";
 
 const REACH = 12; // pixels within which a landmark is picked
@@ -125,6 +126,18 @@ export class View2D {
     const ratio = this.setMapping();
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.paintScene(context);
+  }
+
+  /** Return the picture as SVG. */
+  writeSvg() {
+    this.setMapping();
+    const context = new SvgContext(this.canvas.clientWidth, this.canvas.clientHeight);
+    this.paintScene(context);
+    return String(context);
+  }
+
+  paintScene(context) {
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const colours = Object.fromEntries(
       ["ink", "soft", "faint", "accent", "mark", "unseen", "grid", "card", "link"].map((name) => [

@@ -2,6 +2,7 @@
 
 import * as THREE from "./three/three.module.min.js";
 import { h, oncePerFrame, token } from "./dom.js";
+import { wrapCanvas } from "./figures.js";
 import { box, isThere } from "./geometry.js";
 import { decimate, findBounds, findReach } from "./meshes.js";
 
@@ -376,6 +377,12 @@ export class View3D {
     if (this.isMoving) this.watchSpeed(start);
     this.paintLabels(width, height);
     this.frames = (this.frames ?? 0) + 1;
+  }
+
+  /** Return the picture as SVG, its pixels inside. */
+  writeSvg() {
+    this.paint();
+    return wrapCanvas(this.canvas);
   }
 
   /** Set the size in pixels, half of it while a slow machine turns a mesh; only where it changes. */
