@@ -123,6 +123,9 @@ def test_trajectories_differ_in_the_way_they_were_made():
     )
     assert same.angle_p[0, 1] > 0.03
     assert 0 <= same.form_distances[0, 1] <= np.sqrt(2)
+    assert "form" in str(found).splitlines()[-2]
+    two = stages != "3"  # two points have no form
+    assert "form" not in str(trajectories(x[two], groups[two], stages[two], 9)).splitlines()[-2]
     with pytest.raises(DefgpaError, match="every group at every stage"):
         trajectories(x[:30], groups[:30], stages[:30])
 

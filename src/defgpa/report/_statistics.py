@@ -334,11 +334,13 @@ def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Sectio
 def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
     words = (
         f"The paths of {len(paths.groups)} groups through {len(paths.stages)} stages "
-        f"({', '.join(paths.stages)}), compared by length, angle and form.",
+        f"({', '.join(paths.stages)}), compared by length, angle and, of three stages or more, "
+        "form.",
     )
-    header = ("Pair", "Length difference", "P", "Angle", "P", "Form", "P")
+    rows = paths.cells()
+    header = ("Pair", "Length difference", "P", "Angle", "P", "Form", "P")[: len(rows[0])]
     picture = _draw("trajectories", paths)
-    return Section("Trajectories", words, "Pairs of groups", [header, *paths.cells()], picture)
+    return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture)
 
 
 def _describe_measurement_error(error: MeasurementError, links: Links) -> Section:

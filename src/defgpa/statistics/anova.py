@@ -43,6 +43,8 @@ from defgpa.threads import choose_threads
 if TYPE_CHECKING:
     import pandas as pd
 
+_LINE = 80  # characters of a line of the terminal
+
 
 @dataclass(frozen=True, eq=False)
 class ProcrustesAnova:
@@ -87,7 +89,8 @@ class ProcrustesAnova:
 
     def __str__(self) -> str:
         count, kind = self.permutations.count, "I" * self.ss_type
-        head = f"Procrustes analysis of variance, type {kind} sums of squares: {self.formula}"
+        head = f"Procrustes analysis of variance, type {kind} sums of squares:"
+        head += f"{' ' if len(head) + len(self.formula) < _LINE else chr(10)}{self.formula}"
         how = f"{count} permutations of the residuals of reduced models, seed"
         lines = [head, str(self.provenance), f"{how} {self.permutations.seed}", *self.design.notes]
         if self.design.whitening is not None:

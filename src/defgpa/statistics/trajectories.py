@@ -68,20 +68,22 @@ class Trajectories(Rows):
         ]
 
     def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header."""
+        """Return the pairs of groups as text, without a header; no form of paths of two stages."""
         rows = self._rows()
         chances = [format_p_values([row[k] for row in rows]) for k in (3, 5, 7)]
-        return [
+        n_columns = 7 if len(self.stages) > 2 else 5
+        cells = [
             (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q, format_number(form), r)
             for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
         ]
+        return [row[:n_columns] for row in cells]
 
     def __str__(self) -> str:
         named = zip(self.groups, map(format_number, self.lengths), strict=True)
         paths = align_columns([("", "path length"), *named])
-        pairs = align_columns(
-            [("", "length difference", "P", "angle", "P", "form", "P"), *self.cells()]
-        )
+        cells = self.cells()
+        header = ("", "length difference", "P", "angle", "P", "form", "P")[: len(cells[0])]
+        pairs = align_columns([header, *cells])
         head = f"Trajectories through {len(self.stages)} stages: {', '.join(self.stages)}"
         return f"{head}\n{self.provenance}\n\n{paths}\n\n{pairs}"
 
