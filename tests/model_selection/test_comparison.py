@@ -237,6 +237,10 @@ class TestVerdict:
         assert last.endswith(".best.fit(shapes)")
         assert judged.verdict.sentence in judged.to_markdown()
 
+    def test_is_shown_in_one_line(self, judged):
+        best = judged.ranking[0]
+        assert repr(judged) == f"Comparison({len(judged)} methods, {best} predicts best)"
+
     def test_what_it_says_to_run_runs(self, judged):
         shapes = smooth_family(m=30)
         names = vars(defgpa) | {"defgpa": defgpa, "shapes": shapes}

@@ -253,6 +253,10 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        best = f", {self.ranking[0]} predicts best" if self.ranking else ""
+        return f"Comparison({len(self)} methods{best})"
+
     def __str__(self) -> str:
         table = [("   method", *_TITLES), *(self._format_row(row) for row in self.rows)]
         head, *lines = align_columns(table, between="  ").split("\n")
