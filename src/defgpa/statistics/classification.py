@@ -100,7 +100,8 @@ class Classification(Rows):
 
     def __str__(self) -> str:
         head = (
-            f"Classification by {self.n_components} components of shape, leaving one out: "
+            f"Classification by {self.n_components} component{'s' * (self.n_components > 1)} of "
+            "shape, leaving one out: "
             f"{self.accuracy:.1%} correct (chance level {self.chance_level:.1%}), "
             f"kappa {self.kappa:.3f}"
         )
