@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType, UnionType
 from typing import Any, get_args
@@ -56,8 +57,17 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = _ASKED.sub(reference, source[0])
 
 
-def of_others(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any) -> bool | None:
-    """Methods that scikit-learn adds to every estimator are described there."""
+# what modules of the package ask of estimators and alignments, and nobody else needs
+_INTERNAL = {
+    *("solve", "prepare", "model", "method", "add_input_findings", "add_rejection"),
+    *("squared_distances", "trusted_shapes", "counted", "n_counted"),
+}
+
+
+def leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any) -> bool | None:
+    """Leave out internal names, and methods that scikit-learn adds and describes."""
+    if name in _INTERNAL and (callable(value) or isinstance(value, (property, cached_property))):
+        return True
     home = getattr(value, "__module__", None) or ""
     return True if home.startswith("sklearn") or name.endswith("_request") else None
 
@@ -109,7 +119,7 @@ def on_help(app: Sphinx, ctx: Any, lines: list[str]) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("source-read", on_source_read)
-    app.connect("autodoc-skip-member", of_others)
+    app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", on_docstring)
     app.connect("autodoc-process-docstring", state_shape_last, priority=400)
     app.connect("autodoc-process-signature", state_signature)
