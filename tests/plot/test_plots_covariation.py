@@ -63,6 +63,8 @@ def test_scores_of_both_blocks_are_drawn(groups):
 def test_histogram_holds_all_permutations_and_the_observed_value(make, name):
     result = make(make_shapes())
     artists = plot.permuted(result, Figure().subplots())
+    # Z of a signal is that of its likelihood, so it has no place beside K
+    assert (f"Z = {result.z:.2f}" in artists.label.get_text()) == (name != "K")
     assert sum(bar.get_height() for bar in artists.bars) == 19
     value = artists.observed.get_xdata()[0]
     assert artists.label.get_text().startswith(f"{name} = {value:.3f}")

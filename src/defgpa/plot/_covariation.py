@@ -20,7 +20,6 @@ from defgpa.statistics import (
     PhylogeneticSignal,
     TwoBlockPLS,
 )
-from defgpa.statistics.permutation import effect_size
 
 _LABELS = {
     "phylomorphospace": "PC{} ({:.1f} % of the variance)",
@@ -255,8 +254,10 @@ def permuted(
         )
     axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the figures
     middle = 0.5 * sum(axes.get_xlim())
+    # the Z of a phylogenetic signal is that of its likelihood, not of K
+    z = "" if isinstance(result, PhylogeneticSignal) else f"Z = {result.z:.2f}, "
     label = axes.annotate(
-        f"{name} = {observed:.3f}\nZ = {effect_size(observed, values):.2f}, P = {result.p:.3g}",
+        f"{name} = {observed:.3f}\n{z}P = {result.p:.3g}",
         (observed, 0.97),
         xycoords=("data", "axes fraction"),
         xytext=(-6 if observed > middle else 6, 0),
