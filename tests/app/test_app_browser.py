@@ -235,6 +235,12 @@ def test_a_study_from_the_file_to_the_script(run, monkeypatch, capsys):
 
     # align
     run.go("align")
+    run.wait_for("document.querySelector('#compare')")
+    run.js(  # cancelled before the server has answered
+        "document.getElementById('compare').click();"
+        "[...document.querySelectorAll('[data-action=cancel]')].at(-1).click()"
+    )
+    run.wait_for("document.getElementById('messages').textContent.includes('Cancelled')")
     run.click("#compare")
     run.wait_for("document.querySelectorAll('#methods tbody tr').length > 2")
     run.click("#use-recommended")

@@ -1,7 +1,7 @@
 // Long work on the page: what it does, how far it is, a button that stops it.
 
 import { startJob } from "./api.js";
-import { fill, h, say } from "./dom.js";
+import { h, say } from "./dom.js";
 import { store } from "./store.js";
 
 /** Run work of the server, its progress shown in a container; the result, or null where it was cancelled or failed. */
@@ -9,8 +9,15 @@ export async function run(container, body, handlers = {}) {
   const bar = h("progress", { "aria-label": "Progress" }),
     text = h("span", { class: "text", role: "status" }, "Starting …");
   const stop = h("button", { "data-action": "cancel" }, "Cancel");
-  fill(container, h("div", { class: "progress" }, text, bar, stop));
-  let stage = "";
+  const progress = h("div", { class: "progress" }, text, bar, stop);
+  container.append(progress); // beside other work that is under way
+  let stage = "",
+    cancel = () => {}; // until the work has started
+  stop.addEventListener("click", () => {
+    stop.disabled = true;
+    text.textContent = "Stopping …";
+    cancel();
+  });
   try {
     const job = await startJob(store.project.id, body, {
       ...handlers,
@@ -27,11 +34,8 @@ export async function run(container, body, handlers = {}) {
       },
       note: (event) => say(event.text),
     });
-    stop.addEventListener("click", () => {
-      stop.disabled = true;
-      text.textContent = "Stopping …";
-      job.cancel();
-    });
+    cancel = () => job.cancel();
+    if (stop.disabled) cancel();
     const result = await job.promise;
     if (result === null) say("Cancelled.");
     return result;
@@ -39,6 +43,6 @@ export async function run(container, body, handlers = {}) {
     say(error.message, "error");
     return null;
   } finally {
-    fill(container);
+    progress.remove();
   }
 }
