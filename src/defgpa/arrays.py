@@ -70,6 +70,23 @@ def rms(vectors: Array) -> float:
     return float(np.sqrt((vectors**2).sum(axis=1).mean()))
 
 
+def median_of_finite(values: Array, axis: int) -> Array:
+    """Compute medians along an axis, skipping NaN; NaN where there is nothing else.
+
+    The same as `numpy.nanmedian`, without its warning and several times faster.
+
+    Examples
+    --------
+    >>> median_of_finite(np.array([[1.0, 4.0, np.nan], [3.0, 5.0, 8.0]]), 1)
+    array([2.5, 5. ])
+    """
+    ordered = np.sort(values, axis=axis)
+    count = np.isfinite(values).sum(axis=axis, keepdims=True)
+    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[axis] - 1)
+    middle = np.take_along_axis(ordered, low, axis) + np.take_along_axis(ordered, high, axis)
+    return np.asarray(0.5 * middle.squeeze(axis))
+
+
 def rms_radius(points: Array) -> float:
     """Return the root mean square distance of points (p, d) from their centroid."""
     return float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))

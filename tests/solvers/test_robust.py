@@ -181,3 +181,14 @@ def test_leverages_of_maps_add_up_to_their_parameters(family):
     np.testing.assert_allclose(affine, d + 1)
     similarity = compute_similarity_leverage(points, points, weights).sum(axis=1)
     np.testing.assert_allclose(similarity, {2: 2.0, 3: 7 / 3}[d])
+
+
+def test_neighbours_shifted_together_are_rejected_though_the_warp_follows_them():
+    family = smooth_family(20, 12, 2, bend=0.0, noise=0.04, seed=0)
+    points = np.array(family.shapes.points)
+    block = np.argsort(np.linalg.norm(family.truth - family.truth[0], axis=1))[:3]
+    points[4, block] += [0.7, 0.0]
+    points[9, block] += [0.0, 0.7]
+    rejected = DefGPA(robust=True).align(points).rejection.landmarks
+    assert rejected[[4, 9]][:, block].all()
+    assert rejected.sum() == 6

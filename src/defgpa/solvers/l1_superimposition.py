@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array, rms_radius
+from defgpa.arrays import Array, median_of_finite, rms_radius
 from defgpa.procrustes import SIMILARITY, Motion, fit_motions, procrustes_distance
 from defgpa.solvers.rigid import fit_rigid
 
@@ -31,8 +31,15 @@ class Superimposition(NamedTuple):
         distances = np.linalg.norm(self.superimposed - self.reference, axis=-1)
         return np.asarray(distances / rms_radius(self.reference))
 
+    def refit(self, weights: Array) -> Superimposition:
+        """Superimpose by weighted least squares, onto a reference of weighted means."""
+        motions = fit_motions(self.reference, self.superimposed, weights, SIMILARITY)
+        superimposed = motions.inverse()(self.superimposed)
+        means = _compute_weighted_means(np.nan_to_num(superimposed), weights)
+        return Superimposition(means, superimposed)
 
-def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 10) -> Superimposition:
+
+def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Superimposition:
     """Superimpose shapes by similarities with the least sum of distances to a common reference.
 
     Parameters
@@ -69,8 +76,8 @@ def _scale_by_medians(points: Array) -> Array:
 
     Landmarks that are missing (NaN) do not count.
     """
-    centred = points - np.nanmedian(points, axis=-2, keepdims=True)
-    radii = np.nanmedian(np.linalg.norm(centred, axis=-1), axis=-1)
+    centred = points - np.expand_dims(median_of_finite(points, -2), -2)
+    radii = median_of_finite(np.linalg.norm(centred, axis=-1), -1)
     return np.asarray(centred / np.where(radii > 0, radii, 1.0)[..., np.newaxis, np.newaxis])
 
 
@@ -82,20 +89,25 @@ def fit_similarities_in_l1(
     for _ in range(n_rounds):
         motion = fit_motions(reference, points, reweighted, SIMILARITY)
         distances = np.linalg.norm(points - motion(reference), axis=-1)
-        floors = 0.1 * np.nanmedian(distances, axis=1, keepdims=True) + 1e-12
+        floors = 0.1 * median_of_finite(distances, 1)[:, np.newaxis] + 1e-12
         reweighted = np.nan_to_num(weights / np.maximum(distances, floors))
     return motion
 
 
 def _compute_spatial_medians(
-    superimposed: Array, weights: Array, start: Array, n_rounds: int = 15
+    superimposed: Array, weights: Array, start: Array, n_rounds: int = 4
 ) -> Array:
     """Return the point (m, d) of each landmark with the least sum of distances (Weiszfeld)."""
     medians, points = start, np.nan_to_num(superimposed)
     for _ in range(n_rounds):
         distances = np.linalg.norm(superimposed - medians, axis=-1)
-        floors = 0.05 * np.nanmedian(distances, axis=0) + 1e-12
+        floors = 0.05 * median_of_finite(distances, 0) + 1e-12
         pulls = np.nan_to_num(weights / np.maximum(distances, floors))
-        totals = np.maximum(pulls.sum(axis=0), _TINY)[:, np.newaxis]
-        medians = np.einsum("nm,nmd->md", pulls, points) / totals
+        medians = _compute_weighted_means(points, pulls)
     return medians
+
+
+def _compute_weighted_means(points: Array, weights: Array) -> Array:
+    """Return the weighted mean (m, d) of each landmark of shapes (n, m, d)."""
+    totals = np.maximum(weights.sum(axis=0), _TINY)[:, np.newaxis]
+    return np.asarray(np.einsum("nm,nmd->md", weights, points) / totals)

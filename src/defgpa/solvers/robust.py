@@ -16,6 +16,11 @@ outliers are found by iteratively reweighted least squares with three precaution
 3. *Begin stiff*: the first rounds multiply the smoothing, so that neighbours which moved together
    cannot carry the warp with them; their weights fall slowly (Geman-McClure), the final ones cut.
 
+Where there are few landmarks, a warp follows three neighbours that were shifted together, whatever
+its smoothing. There similarities predict a landmark about as well as the warps of the other
+landmarks do; where they do so, and most shapes have no landmark that is far off for them, one that
+is far off for similarities is rejected, too.
+
 No landmark is fitted again to score it: everything above comes from the weighted fit itself. The
 score of a landmark is the same whether it is in the fit or not, so one that was left out comes back
 by itself where it fits. Neighbours that were left out together do not: the warp has nothing to hold
@@ -31,15 +36,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask, median_of_finite
 from defgpa.diagnostics.rejection import Rejection
 from defgpa.procrustes import procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum_space import DatumSpaceFit
-from defgpa.solvers.l1_superimposition import superimpose_in_l1
+from defgpa.solvers.l1_superimposition import Superimposition, superimpose_in_l1
 from defgpa.solvers.leverage import find_expected_places
 
 _EARLY_STIFFNESS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds
+_RIGID_ROUNDS = 8  # of reweighted similarities before any warp
+_RIGID_CAUTION = 1.2  # a landmark must be so many times as far off for similarities
+_MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, shapes bend
+_AS_WELL = 1.2  # of the residuals of warps: where those of similarities are smaller, they judge
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
 _FULL_WEIGHT = 0.8  # share of the rejection score up to which a landmark keeps its weight
 _RETRIAL = 2.0  # of the rejection score: below, a rejected landmark gets a second chance, once
@@ -142,23 +151,30 @@ def estimate_weights(
     """
     n_dims = points.shape[-1]
     start = superimpose_in_l1(points, given_weights)
-    scores, levels, _ = score_residuals(start.measure_distances(), n_dims)
+    scores, is_far, _ = score_residuals(start.measure_distances(), n_dims)
+    rigid = measure_rigid_lengths(start, given_weights)
+    rigid_scores = score_residuals(rigid, n_dims).scores / _RIGID_CAUTION
+    if (rigid_scores > settings.rejection).any(axis=1).mean() > _MAX_DOUBTED_SHARE:
+        rigid_scores = np.zeros_like(rigid_scores)  # the shapes bend: similarities cannot judge
     weights = cut_weights(given_weights * weigh_gradually(scores), given_weights, scores, n_dims)
-    is_rejected = levels > _MAX_LEVEL
+    is_rejected = is_far
 
     reference, has_retried, converged, n_rounds = None, False, False, 0
     while n_rounds < settings.max_rounds and not converged:
         is_early = n_rounds < len(_EARLY_STIFFNESS)
         applied = fade_shapes(weights, is_rejected)
         fitted = fit(applied, _EARLY_STIFFNESS[n_rounds] if is_early else 1.0)
-        lengths = studentize(fitted, weights, is_rejected, points)
-        scores, levels, scales = score_residuals(lengths, n_dims)
+        lengths, studentized = studentize(fitted, weights, is_rejected, points)
+        scores, is_far, scales = score_residuals(studentized, n_dims)
+        if not is_early and _predicts_as_well(rigid, lengths):
+            scores = np.maximum(scores, rigid_scores)
 
         shares = weigh_gradually(scores) if is_early else weigh_finally(scores, settings.rejection)
         weights = cut_weights(given_weights * shares, given_weights, scores, n_dims)
-        is_rejected = levels > _MAX_LEVEL
+        is_rejected = is_far
         if not is_early:
-            is_rejected |= _share_rejected(weights, given_weights) > settings.max_rejected_share
+            share = _share_rejected(weights, given_weights)
+            is_rejected = is_far | (share > settings.max_rejected_share)
 
         step = np.inf if reference is None else procrustes_distance(fitted.reference, reference)
         standard_error = np.median(scales) * np.sqrt(n_dims / len(points))
@@ -169,11 +185,15 @@ def estimate_weights(
             converged = bool(rests)
         elif not is_early and (rests or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
             # neighbours that were left out together may fit together
-            has_retried = True
-            weights = np.where(scores < _RETRIAL * settings.rejection, given_weights, weights)
+            retried = np.where(scores < _RETRIAL * settings.rejection, given_weights, weights)
+            has_retried, converged = True, bool(rests and (retried == weights).all())
+            weights = retried
 
     fitted = fit(fade_shapes(weights, is_rejected), 1.0)
-    scores, _, _ = score_residuals(studentize(fitted, weights, is_rejected, points), n_dims)
+    lengths, studentized = studentize(fitted, weights, is_rejected, points)
+    scores = score_residuals(studentized, n_dims).scores
+    if _predicts_as_well(rigid, lengths):
+        scores = np.maximum(scores, rigid_scores)
     return RobustWeights(
         weights=np.where(is_rejected[:, np.newaxis], 0.0, weights),
         scores=scores,
@@ -184,8 +204,31 @@ def estimate_weights(
     )
 
 
-def studentize(fitted: WeightedFit, weights: Array, is_rejected: Mask, points: Array) -> Array:
-    """Compute leave-one-out residual lengths that have one variance, whatever weight and leverage.
+def measure_rigid_lengths(start: Superimposition, given_weights: Array) -> Array:
+    """Measure how far landmarks (n, m) are from where similarities have them, robustly.
+
+    The L1 norm bears a third of wrong landmarks, but is drawn to them; weights that fall to
+    nothing, from there on, are not.
+    """
+    rigid, n_dims = start, start.reference.shape[-1]
+    for _ in range(_RIGID_ROUNDS):
+        scores = score_residuals(rigid.measure_distances(), n_dims).scores
+        rigid = rigid.refit(given_weights * weigh_gradually(scores))
+    return rigid.measure_distances()
+
+
+def _predicts_as_well(rigid_lengths: Array, lengths: Array) -> bool:
+    """Return whether similarities predict landmarks about as well as the warps do without them.
+
+    Then a landmark that is far off for similarities is wrong, though a warp may follow it.
+    """
+    return bool(np.nanmedian(rigid_lengths) < _AS_WELL * np.nanmedian(lengths))
+
+
+def studentize(
+    fitted: WeightedFit, weights: Array, is_rejected: Mask, points: Array
+) -> tuple[Array, Array]:
+    """Compute leave-one-out residual lengths, and with one variance whatever weight and leverage.
 
     Parameters
     ----------
@@ -200,8 +243,8 @@ def studentize(fitted: WeightedFit, weights: Array, is_rejected: Mask, points: A
 
     Returns
     -------
-    array (n, m)
-        Lengths relative to the size of the reference; NaN where missing.
+    lengths, studentized : array (n, m)
+        Relative to the size of the reference; NaN where missing.
     """
     in_reference = np.where(is_rejected[:, np.newaxis], 0.0, weights)
     totals, unit = in_reference.sum(axis=0), weights.max()
@@ -213,11 +256,19 @@ def studentize(fitted: WeightedFit, weights: Array, is_rejected: Mask, points: A
     share = np.clip(in_reference / np.maximum(totals, _TINY), 0.0, 0.9)
     others = np.maximum(totals - in_reference, np.maximum(0.1 * totals, _TINY))
     variance = 1.0 + unit * leverage / np.maximum(left_out, 0.05) + unit / others
-    studentized = lengths / left_out / (1.0 - share) / np.sqrt(variance)
-    return np.where(np.isfinite(points[..., 0]), studentized, np.nan)
+    lengths = np.where(np.isfinite(points[..., 0]), lengths / left_out / (1.0 - share), np.nan)
+    return lengths, lengths / np.sqrt(variance)
 
 
-def score_residuals(lengths: Array, n_dims: int) -> tuple[Array, Array, Array]:
+class Scores(NamedTuple):
+    """Residuals in robust standard deviations, with what they were divided by."""
+
+    scores: Array  # (n, m), zero where missing
+    is_far: Mask  # (n,): shapes whose median residual is far beyond that of the others
+    scales: Array  # (n, m): standard deviation of each residual in one dimension
+
+
+def score_residuals(lengths: Array, n_dims: int) -> Scores:
     """Divide residual lengths by robust scales of their landmark and shape.
 
     Parameters
@@ -225,15 +276,6 @@ def score_residuals(lengths: Array, n_dims: int) -> tuple[Array, Array, Array]:
     lengths : array (n, m)
         NaN where missing.
     n_dims : int
-
-    Returns
-    -------
-    scores : array (n, m)
-        Zero where missing.
-    levels : array (n,)
-        Median score of each shape, 1 for an ordinary one.
-    scales : array (n, m)
-        Standard deviation of each residual in one dimension.
     """
     to_deviation = 1.0 / _MEDIAN_LENGTH[n_dims]
     common = max(to_deviation * float(np.nanmedian(lengths)), _RESIDUAL_FLOOR)
@@ -243,13 +285,12 @@ def score_residuals(lengths: Array, n_dims: int) -> tuple[Array, Array, Array]:
     scales = np.broadcast_to(np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR), lengths.shape)
     levels = to_deviation * _median_or(lengths / scales, 1, 1.0 / to_deviation)
     scales = scales * np.maximum(levels, 1.0)[:, np.newaxis]
-    return np.nan_to_num(lengths / scales), levels, scales
+    return Scores(np.nan_to_num(lengths / scales), levels > _MAX_LEVEL, scales)
 
 
 def _median_or(values: Array, axis: int, default: float) -> Array:
     """Compute medians along an axis, skipping NaN, with a default where there is nothing else."""
-    empty = np.isnan(values).all(axis=axis, keepdims=True)
-    return np.nanmedian(np.where(empty, default, values), axis=axis)
+    return np.nan_to_num(median_of_finite(values, axis), nan=default)
 
 
 def weigh_gradually(scores: Array) -> Array:
