@@ -76,6 +76,7 @@ BLOCK_BYTES = (
     6 << 20
 )  # of the arrays of a block of folds: more leave the cache, fewer are many calls
 MAX_LARGE_FOLDS = 16  # of large shapes in a block
+MAX_DENSE_FOLDS = 12  # whose P' are formed at a time: more leave the inner cache
 FREE = 1e-9  # ‖P1‖ over ‖P‖: below, translations are free
 MAX_CACHED_BYTES = 64 << 20  # of arrays that all amounts of smoothing share
 
@@ -322,16 +323,15 @@ class _Reduction:
         spectrum = self.problem.fit.spectrum
         return np.column_stack([spectrum.axes, spectrum.next_vector])
 
-    @cached_property
-    def max_spare(self) -> int:
-        """How many landmarks can be left out, whichever they are, and the shapes stay linked."""
+    def get_metric(self, remaining: Index) -> LandmarkMetric | None:
+        """Return the metric of the landmarks (g, m') that remain in each of some folds."""
+        metric = LandmarkMetric.of(self.problem.cost) if self.problem.method.by_rigidity else None
+        return None if metric is None else LandmarkMetric(metric.roots[remaining])
+
+    def can_spare(self, n_landmarks: int) -> bool:
+        """Return whether shapes stay linked without so many landmarks, whichever they are."""
         visible, d = self.problem.local.visible, self.problem.local.n_dims
-        if visible.all():
-            return visible.shape[1] - d - 1
-        n_spare = 0
-        while n_spare < 16 and len(group_by_overlap(visible, d + 2 + n_spare)) == 1:
-            n_spare += 1
-        return n_spare
+        return len(group_by_overlap(visible, d + 1 + n_landmarks)) == 1
 
     def leave_out(self, block: FoldBlock) -> tuple[dict[int, LeftOut], ReducedFolds | None]:
         """Leave folds out of every shape; return those that cannot be with the reason, by number.
@@ -350,7 +350,7 @@ class _Reduction:
             forms = leave_out(np.moveaxis(rows, 1, 0), is_visible, landmarks, remaining)
         errors: dict[int, LeftOut] = {}
         is_possible = np.ones(len(landmarks), dtype=bool)
-        for i in np.flatnonzero(forms.singular.any(axis=1) | (size > self.max_spare)):
+        for i in np.flatnonzero(forms.singular.any(axis=1) | (not self.can_spare(size))):
             try:
                 self._check(remaining[i], forms.singular[i])
             except DefgpaError as error:
@@ -454,19 +454,22 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     """Find the axes of the reference of every fold; the small matrices of all in one call."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-    metric: LandmarkMetric | None
     if reduction.is_dense:
         assert isinstance(folds.forms, LeftOutForms)
         assert reduction.matrix is not None
-        together = LeftOutCost(problem.cost, folds.remaining, folds.forms, reduction.matrix)
-        centred, metric = centre_cost(together, method)
-        spectra = find_lowest_axes(centred.dense(), min(rank, together.n_landmarks - 1))
+        spectra = []
+        for first in range(0, len(folds.remaining), MAX_DENSE_FOLDS):
+            chosen = slice(first, first + MAX_DENSE_FOLDS)
+            remaining, forms = folds.remaining[chosen], folds.forms.select(chosen)
+            costs = LeftOutCost(problem.cost, remaining, forms, reduction.matrix)
+            centred, _ = centre_cost(costs, method)
+            spectra += find_lowest_axes(centred.dense(), min(rank, costs.n_landmarks - 1))
+        metric = reduction.get_metric(folds.remaining)
     elif reduction.features is not None:
         assert isinstance(folds.forms, LeftOutFeatures)
         solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
         spectra = reduction.features.find_axes(folds.forms, rank, solver)
-        metric = LandmarkMetric.of(problem.cost)
-        metric = None if metric is None else LandmarkMetric(metric.roots[folds.remaining])
+        metric = reduction.get_metric(folds.remaining)
     else:
         costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
         return [

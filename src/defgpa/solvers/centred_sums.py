@@ -168,6 +168,8 @@ class FoldSums:
 
     def complete_sizes(self, reference: Array, squared_scales: Array) -> Array:
         """Estimate the sizes (g, n) of the shapes with their missing landmarks where S has them."""
+        if self.shapes.is_uniform:
+            return np.sqrt(self.squares)
         centred, visible = self.centred, self.visible
         squares = np.einsum("gnmd,gnmd->gn", centred, centred)
         return estimate_complete_sizes(

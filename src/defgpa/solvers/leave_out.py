@@ -50,7 +50,7 @@ class LeftOutForms:
         """
         return np.asarray(self.predictors @ references[..., None, :, :])
 
-    def select(self, folds: Index | int) -> LeftOutForms:
+    def select(self, folds: Index | slice | int) -> LeftOutForms:
         """Return the forms of one fold, or of some."""
         return LeftOutForms(self.cross[folds], self.predictors[folds], self.singular[folds])
 
