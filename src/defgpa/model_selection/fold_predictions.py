@@ -461,9 +461,9 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
         for first in range(0, len(folds.remaining), MAX_DENSE_FOLDS):
             chosen = slice(first, first + MAX_DENSE_FOLDS)
             remaining, forms = folds.remaining[chosen], folds.forms.select(chosen)
-            costs = LeftOutCost(problem.cost, remaining, forms, reduction.matrix)
-            centred, _ = centre_cost(costs, method)
-            spectra += find_lowest_axes(centred.dense(), min(rank, costs.n_landmarks - 1))
+            reduced = LeftOutCost(problem.cost, remaining, forms, reduction.matrix)
+            centred, _ = centre_cost(reduced, method)
+            spectra += find_lowest_axes(centred.dense(), min(rank, reduced.n_landmarks - 1))
         metric = reduction.get_metric(folds.remaining)
     elif reduction.features is not None:
         assert isinstance(folds.forms, LeftOutFeatures)
