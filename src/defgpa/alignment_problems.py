@@ -147,7 +147,9 @@ class ElasticProblem:
         inverse = make_anchored_inverse(
             self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
         )
-        return fit_elastic(self.anchors, inverse, self.starts, dial, tuning)
+        fit = self.deformable.fit
+        axes = fit.spectrum.axes if fit.diagnostics.n_agreed_axes else None
+        return fit_elastic(self.anchors, inverse, self.starts, dial, tuning, axes)
 
     def align(self, dial: Dial) -> Alignment:
         """Align the shapes at one position of the dial; nothing anchors at its soft end."""

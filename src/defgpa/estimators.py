@@ -32,7 +32,6 @@ from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.rejection import Rejection, check_rejection
 from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.errors import DefgpaError
-from defgpa.geometry import Geometry
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
 from defgpa.shapes import Shapes, ShapesLike
@@ -55,10 +54,11 @@ from defgpa.solvers.registration import (
     AffineRegistration,
     MotionRegistration,
 )
+from defgpa.solvers.residual_scores import WeightedFit
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
+    STIFF_ROUNDS,
     Robust,
-    WeightedFit,
     estimate_weights,
     fade_shapes,
     predict_by_maps,
@@ -75,7 +75,8 @@ class AlignmentEstimator(SklearnInterface):
 
     robust: Robust | bool = False
     tuning: Tuning | None = None
-    features_per_landmark = 4  # of affine maps and motions; decides how many threads pay
+    _features_per_landmark = 4  # of affine maps and motions; decides how many threads pay
+    _early_stiffness: tuple[float, ...] = (1.0,)  # of the first rounds of a robust fit
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -93,32 +94,30 @@ class AlignmentEstimator(SklearnInterface):
         if self.robust is not False:
             settings = check_robust(self.robust, type(self).__name__)
             if settings is not None:
-                return self._align_robustly(self._validate(shapes)[0], settings)
-        return self.add_input_findings(*self._solve(shapes))
+                return self._align_robustly(self._validate(shapes), settings)
+        return self._add_input_findings(*self._fit_shapes(shapes))
 
-    def _solve(self, shapes: ShapesLike) -> tuple[Alignment, Geometry, DeformableProblem | None]:
+    def _fit_shapes(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes: a landmark of one shape only is left out, then placed by its warp.
 
-        Their geometry is returned, too, and the warps as they were eliminated, where they were.
+        The warps as they were eliminated are returned, too, where they were.
         """
-        valid, geometry = self._validate(shapes)
-        with choose_threads(valid.visible.size * self.features_per_landmark):
-            shared, shared_geometry = keep_common_landmarks(valid, geometry)
-            alignment, problem = self._align_core(shared, shared_geometry)
+        valid = self._validate(shapes)
+        with choose_threads(valid.visible.size * self._features_per_landmark):
+            shared = keep_common_landmarks(valid)
+            alignment, problem = self._align_core(shared)
             if shared.n_landmarks < valid.n_landmarks:
                 alignment = place_lone_landmarks(alignment, valid)
-            return alignment, geometry, problem
+            return alignment, problem
 
-    def _validate(self, shapes: ShapesLike) -> tuple[Shapes, Geometry]:
-        """Return shapes that can be aligned and fit into memory, and their geometry."""
+    def _validate(self, shapes: ShapesLike) -> Shapes:
+        """Return shapes that can be aligned and fit into memory."""
         valid = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
-        return valid.require_alignable(), valid.measure()
+        return valid.require_alignable()
 
-    def _align_core(
-        self, shapes: Shapes, geometry: Geometry
-    ) -> tuple[Alignment, DeformableProblem | None]:
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes that are linked by their landmarks and each extended enough."""
         raise NotImplementedError
 
@@ -130,18 +129,20 @@ class AlignmentEstimator(SklearnInterface):
 
         def fit(weights: Array, stiffness: float) -> WeightedFit:
             weighted = core.with_weights(weights)
-            with choose_threads(core.visible.size * self.features_per_landmark):
+            with choose_threads(core.visible.size * self._features_per_landmark):
                 fitted = self._fit_with_weights(core, weighted, stiffness)
             # a fit has relative weights
             unit = weighted.relative_weights.sum() / weights.sum()
             return fitted._replace(leverage=unit * fitted.leverage)
 
-        estimated = estimate_weights(core.points, core.relative_weights, fit, settings)
+        estimated = estimate_weights(
+            core.points, core.relative_weights, fit, settings, self._early_stiffness
+        )
         rejection = spread_over_landmarks(estimated, shapes, shared)
-        fitted = self.add_input_findings(self.solve(weigh_shapes(shapes, rejection)))
-        return self.add_rejection(fitted, shapes, rejection)
+        fitted = self._add_input_findings(self._solve(weigh_shapes(shapes, rejection)))
+        return self._add_rejection(fitted, shapes, rejection)
 
-    def add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
+    def _add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
         """Add what a robust fit rejected, with the size of its effect, to a fit with its weights.
 
         Parameters
@@ -163,7 +164,7 @@ class AlignmentEstimator(SklearnInterface):
     def _measure_change(self, shapes: Shapes, fitted: Alignment) -> float | None:
         """Return how far least squares of all landmarks move the reference; None if they fail."""
         try:
-            plain = self.solve(shapes)
+            plain = self._solve(shapes)
         except DefgpaError:
             return None
         shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
@@ -176,21 +177,18 @@ class AlignmentEstimator(SklearnInterface):
         """
         raise NotImplementedError
 
-    def add_input_findings(
-        self,
-        alignment: Alignment,
-        geometry: Geometry | None = None,
-        problem: DeformableProblem | None = None,
+    def _add_input_findings(
+        self, alignment: Alignment, problem: DeformableProblem | None = None
     ) -> Alignment:
         """Check the shapes of an alignment, and add what is found to its findings.
 
         Where the warps as they were eliminated are given (``problem``), the influence of doubtful
         landmarks follows from them; otherwise the shapes are fitted once more without each.
         """
-        tuning, geometry = self.tuning or DEFAULT, geometry or alignment.shapes.measure()
+        tuning = self.tuning or DEFAULT
         findings = [
             self._measure_influence(finding, alignment, problem)
-            for finding in check_input(alignment, geometry, tuning)
+            for finding in check_input(alignment, tuning)
         ]
         all_findings = (*alignment.findings, *findings)
         return replace(alignment, findings=add_deformation_finding(all_findings, alignment, tuning))
@@ -209,7 +207,7 @@ class AlignmentEstimator(SklearnInterface):
             if change is None:
                 points = np.array(shapes.points)
                 points[shape, doubtful] = np.nan
-                refitted = self.solve(shapes.with_points(points))
+                refitted = self._solve(shapes.with_points(points))
                 shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
                 change = procrustes_distance(
                     refitted.reference[shared], alignment.reference[shared]
@@ -218,9 +216,9 @@ class AlignmentEstimator(SklearnInterface):
             return finding
         return replace(finding, values={**finding.values, "change": change})
 
-    def solve(self, shapes: ShapesLike) -> Alignment:
+    def _solve(self, shapes: ShapesLike) -> Alignment:
         """Align shapes without checking them for mistakes."""
-        return self._solve(shapes)[0]
+        return self._fit_shapes(shapes)[0]
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Any:
         """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""
@@ -337,7 +335,8 @@ class DefGPA(AlignmentEstimator):
     True
     """
 
-    features_per_landmark = USUAL_FEATURES
+    _features_per_landmark = USUAL_FEATURES
+    _early_stiffness = STIFF_ROUNDS
 
     def __init__(
         self,
@@ -361,11 +360,11 @@ class DefGPA(AlignmentEstimator):
         self.tuning = tuning
 
     @property
-    def model(self) -> WarpModel:
+    def _model(self) -> WarpModel:
         """The warp model in use: the one given, or the default."""
         return _check_model(self.warp)
 
-    def method(self, dim: int) -> Method:
+    def _method(self, dim: int) -> Method:
         """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
         centering = SoftCentering() if self.centering is None else self.centering
         if isinstance(centering, type) or not hasattr(centering, "apply"):
@@ -399,24 +398,22 @@ class DefGPA(AlignmentEstimator):
             by_rigidity=isinstance(proportions, str) and proportions == "rigid",
         )
 
-    def _align_core(
-        self, shapes: Shapes, geometry: Geometry
-    ) -> tuple[Alignment, DeformableProblem]:
-        problem = self.prepare(shapes, geometry)
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem]:
+        problem = self._prepare(shapes)
         return problem.align(), problem
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
-        stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
-        problem = stiff.prepare(weighted, weighted.measure())
+        stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
+        problem = stiff._prepare(weighted)
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
         places = find_expected_places(reference, shapes.points, weighted.weights)
         predictions = predict_landmarks(problem.cost, coefficients, shapes.points, places)
         return WeightedFit(reference, *predictions)
 
-    def prepare(self, shapes: Shapes, geometry: Geometry) -> DeformableProblem:
+    def _prepare(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model = self.method(shapes.n_dims), _check_model(self.warp)
-        geometry = geometry.project_to_planes()
+        method, model = self._method(shapes.n_dims), _check_model(self.warp)
+        geometry = shapes.geometry.project_to_planes()
         rank = int(geometry.ranks.max())
         local = LocalShapes(
             geometry, shapes.names, shapes.landmarks, geometry.visible, shapes.n_dims, rank
@@ -470,7 +467,8 @@ class ElasticGPA(AlignmentEstimator):
     ((20, 2), True)
     """
 
-    features_per_landmark = USUAL_FEATURES
+    _features_per_landmark = USUAL_FEATURES
+    _early_stiffness = STIFF_ROUNDS
 
     def __init__(
         self,
@@ -492,28 +490,28 @@ class ElasticGPA(AlignmentEstimator):
         self.output = output
 
     @property
-    def model(self) -> WarpModel:
+    def _model(self) -> WarpModel:
         """The warp model in use: the one given, or the default."""
         return _check_model(self.warp, "ElasticGPA")
 
     @property
-    def deformable(self) -> DefGPA:
+    def _deformable(self) -> DefGPA:
         """The deformable method of the same warps: where one of the descents starts."""
-        return DefGPA(self.model, memory_budget=self.memory_budget, tuning=self.tuning)
+        return DefGPA(self._model, memory_budget=self.memory_budget, tuning=self.tuning)
 
     @property
-    def dial(self) -> Dial:
+    def _dial(self) -> Dial:
         """Where between rigid and elastic; checked."""
         return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
-        return self.prepare(shapes, geometry).align(self.dial), None
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
+        return self._prepare(shapes).align(self._dial), None
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
-        stiff = clone(self).set_params(warp=stiffen(self.model, stiffness))
-        problem = stiff.prepare(weighted, weighted.measure())
-        cost, firmness = problem.deformable.cost, self.dial.firmness
-        reference, coefficients = problem.solve(self.dial)
+        stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
+        problem = stiff._prepare(weighted)
+        cost, firmness = problem.deformable.cost, self._dial.firmness
+        reference, coefficients = problem.solve(self._dial)
         weights, points = weighted.relative_weights, shapes.points
         places = find_expected_places(reference, points, weights)
         predicted, leverage = predict_landmarks(cost, coefficients, points, places)
@@ -523,9 +521,9 @@ class ElasticGPA(AlignmentEstimator):
         anchored = np.maximum(leverage + firmness * (pose - linear), 0.0)
         return WeightedFit(reference, predicted, anchored)
 
-    def prepare(self, shapes: Shapes, geometry: Geometry) -> ElasticProblem:
+    def _prepare(self, shapes: Shapes) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
-        return ElasticProblem(self.deformable.prepare(shapes, geometry))
+        return ElasticProblem(self._deformable._prepare(shapes))
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -582,8 +580,9 @@ class EuclideanGPA(AlignmentEstimator):
         fit = fit_rigid(weighted.points, motions, shapes.names, weights=weighted.unequal_weights)
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
         motions = Motions(bool(self.scaling), bool(self.reflections))
+        geometry = shapes.geometry
         fit = fit_rigid(shapes.points, motions, shapes.names, geometry, shapes.unequal_weights)
         votes = vote_on_sides(fit.reference, geometry)
         if not motions.reflections and (votes <= 0).any():
@@ -645,12 +644,13 @@ class AffineGPA(AlignmentEstimator):
         weights = weighted.relative_weights
         return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)
 
-    def _align_core(self, shapes: Shapes, geometry: Geometry) -> tuple[Alignment, None]:
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
         if self.frame not in ("first", "balanced"):
             raise ValueError(
                 "The 'frame' parameter of AffineGPA must be 'first' or 'balanced'. "
                 f"Got {self.frame!r} instead."
             )
+        geometry = shapes.geometry
         fit = fit_affine(shapes.points, shapes.names, geometry, shapes.unequal_weights)
         balanced = balance_frame(fit)
         framed = fit if self.frame == "first" else balanced
@@ -670,9 +670,9 @@ def prepare_problem(
     estimator: DefGPA | ElasticGPA, shapes: ShapesLike
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
-    valid, geometry = estimator._validate(shapes)
-    with choose_threads(valid.visible.size * estimator.features_per_landmark):
-        return estimator.prepare(*keep_common_landmarks(valid, geometry))
+    valid = estimator._validate(shapes)
+    with choose_threads(valid.visible.size * estimator._features_per_landmark):
+        return estimator._prepare(keep_common_landmarks(valid))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:

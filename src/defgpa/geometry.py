@@ -6,6 +6,7 @@ A missing landmark has weight zero; the others have their landmark weights, or o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,11 +35,6 @@ class Geometry(Stack):
     ranks: Index  # (n,): dimension of each shape: 0 in one place, 1 on a line, 2 in a plane
 
     @property
-    def is_complete(self) -> bool:
-        """Whether no landmark is missing."""
-        return bool(self.visible.all())
-
-    @property
     def extents(self) -> Array:
         """(n, d): singular values of the centred visible points (rows times √γ), largest first."""
         return np.sqrt(self.squared_extents)
@@ -48,6 +44,13 @@ class Geometry(Stack):
         """(n,): whether the visible points all coincide, as far as rounding lets one see."""
         distances = np.linalg.norm(self.centre, axis=1)
         return np.asarray(self.size <= 1e-14 * np.maximum(distances, self.size))
+
+    @cached_property
+    def principal_box(self) -> tuple[Array, Array]:
+        """(n, d) each: the low and the high ends of the centred points along the principal axes."""
+        # missing points count too: they are at the centroid, inside the box of the others
+        local = self.axes.mT @ self.centred.mT
+        return local.min(axis=-1), local.max(axis=-1)
 
     def find_thin_axes(self, min_extent: float = DEFAULT.flat) -> Mask:
         """Return along which principal axes shapes extend less than this share of their length.

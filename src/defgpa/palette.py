@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-GROUP_COLOURS = ("#0072b2", "#d55e00", "#00855f", "#b8548b", "#a97800", "#2b8fc4", "#59606a")
+GROUP_COLOURS = ("#0072b2", "#d55e00", "#00855f", "#b8548b", "#a97800", "#59606a", "#2b8fc4")
 GROUP_MARKERS = "osDPX"  # of matplotlib; circle, square, diamond, cross and x of plotly
 MAX_GROUPS = len(GROUP_COLOURS) * len(GROUP_MARKERS)
 

@@ -132,7 +132,7 @@ ORTHOGONAL = Motions(reflections=True)
 ORTHOGONAL_SIMILARITY = Motions(scaling=True, reflections=True)
 
 _MIN_ITERATED = 150  # matrices from which on Newton's iteration is faster than so many SVDs
-_CHUNK = 512  # matrices whose iteration stays in the cache
+_CHUNK = 1536  # matrices whose iteration stays in the cache: with fewer, calls take the time
 _MAX_NEWTON = 12  # rounds; matrices of condition 1e6 take seven
 MIN_MARGIN = 1e-10  # of a rotation, relative to the sizes of both shapes: less is chance
 

@@ -262,8 +262,9 @@ class Shapes:
             return None
         return self.relative_weights
 
-    def measure(self) -> Geometry:
-        """Measure centroids, sizes and principal axes, with the landmark weights."""
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The centroids, sizes and principal axes of the shapes, by their landmark weights."""
         weights = None if self._weights is None else self.relative_weights
         return measure_geometry(self.points, self.visible, weights)
 
@@ -452,6 +453,8 @@ class Shapes:
 
     def require_alignable(self) -> Shapes:
         """Return self if these shapes make a set that can be aligned; raise a ShapeError if not."""
+        if "_is_alignable" in vars(self):  # shapes do not change
+            return self
         if self.n_shapes < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {self.n_shapes}.")
         or_weightless = "" if self._weights is None else " or have weight 0"
@@ -467,7 +470,9 @@ class Shapes:
             raise ShapeError(
                 f"Landmark {labels} is missing{or_weightless} in all shapes. Drop such landmarks."
             )
-        return self.require_computable()
+        self.require_computable()
+        vars(self)["_is_alignable"] = True
+        return self
 
     def require_computable(self) -> Shapes:
         """Return self if fourth powers of the coordinates are finite; raise a ShapeError if not."""
@@ -557,7 +562,7 @@ def find_landmark_numbers(
 def _convert_points(points: object) -> Array:
     """Return an (n, m, d) float64 copy of whatever holds the points, or raise a ShapeError."""
     if isinstance(points, Shapes):
-        return np.array(points.points)
+        return np.array(points.points, order="C")
     if isinstance(points, (list, tuple)):
         points = _check_equal_sizes(points)
     if isinstance(points, np.ma.MaskedArray):
@@ -625,7 +630,7 @@ def _convert_numbers(values: object, word: str) -> Array:
         advice = " Use defgpa.read_shapes to read a file." if word == "points" else ""
         raise ShapeError(f"The {word} must be numbers; got {array.dtype.name}.{advice}")
     try:
-        return array.astype(np.float64)
+        return array.astype(np.float64, order="C")  # sums depend on the order in memory
     except (TypeError, ValueError):
         raise ShapeError(f"The {word} must be numbers; got something else among them.") from None
 

@@ -13,7 +13,7 @@ from defgpa.cli._console import Console
 _NAMES = ResultNames(
     "Classification",
     "classification.json",
-    ("classification", "canonical_variates", "scores", "distances"),
+    ("classification", "canonical_variates", "between_groups", "scores", "distances"),
 )
 
 
@@ -75,6 +75,7 @@ def command(
         }
         links = analysis.shapes.links
         analysis.add("classification", result, plot="canonical_variates", links=links)
+        analysis.files.write_figure("between_groups.png", "between_groups", result)
         names = [f"variate {k}" for k in range(1, len(result.axes) + 1)]
         landmarks = analysis.shapes.landmarks
         analysis.files.write_shapes("canonical_variates", result.axes, names, landmarks)

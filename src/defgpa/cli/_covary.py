@@ -108,7 +108,7 @@ def command(
             _compare_groups(analysis, by, rows, hypotheses[0][1] if hypotheses else None)
         if vrel:
             result = eigenvalue_variance(analysis.sample)
-            analysis.add("vrel", result, result.records()[0])
+            analysis.add("vrel", result, result.records()[0], "scree")
 
 
 def _add_pls(analysis: Analysis, pls: TwoBlockPLS) -> None:
@@ -139,8 +139,7 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
         ]
         if len(tests) > 1:
             compared = compare_effect_sizes(tests, [words for words, _ in hypotheses])
-            analysis.console.say(f"Hypotheses compared by the Z of {tests[0].statistic}")
-            analysis.add(f"hypotheses_{name}", compared, compared.records())
+            analysis.add(f"hypotheses_{name}", compared, compared.records(), "effect_sizes")
 
 
 def _compare_groups(
@@ -174,15 +173,12 @@ def _compare_groups(
             results[name] = [analysis.permute(run_test, sample, partition) for sample in samples]
     for name, tests in results.items():
         compared = compare_effect_sizes(tests, list(groups))
-        analysis.console.say(
-            f"Groups compared by the Z of {'CR' if name == 'modularity' else 'r-PLS'}"
-        )
         figures = [
             {"group": group, "observed": test.observed, "z": test.z, "p": test.p}
             for group, test in zip(groups, tests, strict=True)
         ]
         values = {"groups": figures, "pairs": compared.records()}
-        analysis.add(f"groups_{name}", compared, values)
+        analysis.add(f"groups_{name}", compared, values, "effect_sizes")
 
 
 def _parse_modules(words: str, shapes: Shapes) -> dict[str, Modules]:

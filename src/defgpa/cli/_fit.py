@@ -53,6 +53,12 @@ _MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
     "predicts left-out landmarks best.",
 )
 @options.option(
+    "--scaling/--no-scaling",
+    default=True,
+    group=options.METHOD,
+    help="With --method rigid: bring specimens to one size (default), or keep their sizes.",
+)
+@options.option(
     "--robust/--no-robust",
     default=None,
     group=options.METHOD,
@@ -87,6 +93,7 @@ _MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
 def command(
     source: tuple[str, ...],
     method: str | None,
+    scaling: bool,
     robust: bool | None,
     fold_size: int | None,
     jobs: int | None,
@@ -115,7 +122,8 @@ def command(
     defgpa.load); summary.json. What an earlier run left in the folder is replaced.
     """
     wishes = MethodOptions(
-        method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs
+        *(method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs),
+        scaling=scaling,
     )
     wishes.refuse_contradictions()
     folder = output_folder(output, source, "defgpa")
@@ -175,6 +183,7 @@ class MethodOptions:
     proportions: str = "rigid"
     fold_size: int | None = None
     jobs: int | None = None
+    scaling: bool = True
 
     @property
     def method_name(self) -> str:
@@ -203,6 +212,8 @@ class MethodOptions:
     def refuse_contradictions(self) -> None:
         """Raise a UsageError if one option makes another meaningless."""
         method, experts = self.method_name, self._expert_options
+        if not self.scaling and method != "rigid":
+            raise click.UsageError("--no-scaling is for rigid alignment: give --method rigid.")
         if method in ("auto", "rigid") and experts:
             why = "chooses the warps" if method == "auto" else "has no warps"
             raise click.UsageError(f"--method {method} {why}: drop {' and '.join(experts)}.")
@@ -235,7 +246,7 @@ class MethodOptions:
 
         match self.method_name:
             case "rigid":
-                return EuclideanGPA(scaling=True)
+                return EuclideanGPA(scaling=self.scaling)
             case "elastic":
                 return ElasticGPA(self.make_warp(), parse_rigidity(self.rigidity or "auto"))
             case _:
@@ -369,7 +380,7 @@ def fit_robustly(
     from defgpa.estimators import weigh_shapes
 
     fit = fit_shapes(console, weigh_shapes(shapes, rejection), wishes)
-    alignment = fit.estimator.add_rejection(fit.alignment, shapes, rejection)
+    alignment = fit.estimator._add_rejection(fit.alignment, shapes, rejection)
     return replace(fit, estimator=clone(fit.estimator).set_params(robust=True), alignment=alignment)
 
 
@@ -414,7 +425,7 @@ def note_better_rigid(
 
 def describe_parameters(fit: Fit) -> dict[str, object]:
     """Return what was fitted and how, for the summary."""
-    model = getattr(fit.estimator, "model", None)
+    model = getattr(fit.estimator, "_model", None)
     return {
         "method": fit.method,
         "estimator": repr(fit.estimator),
@@ -565,7 +576,7 @@ def show_results(console: Console, results: dict[str, object]) -> None:
 
 def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:
     """Add to the finding of foldovers a smoothing at which no warp folds, if one is found."""
-    warp = getattr(fit.estimator, "model", None)
+    warp = getattr(fit.estimator, "_model", None)
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
     value = _find_unfolding(fit, shapes, name, getattr(warp, name, None))
     remedy = {} if value is None else {name: value}
@@ -582,8 +593,8 @@ def _find_unfolding(fit: Fit, shapes: Shapes, name: str, current: float | None) 
         return None
     for exponent in range(1, 7):  # decades
         value = max(current, 1e-6) * 10.0**exponent
-        warp = replace(fit.estimator.model, **{name: value})
+        warp = replace(fit.estimator._model, **{name: value})
         stiffer = clone(fit.estimator).set_params(warp=warp)
-        if not stiffer.solve(shapes).foldovers.any():
+        if not stiffer._solve(shapes).foldovers.any():
             return float(value)
     return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console, abbreviate
-from defgpa.cli._input import drop_empty, flatten_planar, note_likely_code, read_input
+from defgpa.cli._input import note_likely_code, read_input
 from defgpa.errors import format_names, format_some
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def command(source: tuple[str, ...], console: Console) -> None:
     Nothing is written. Mirrored specimens, exchanged or misplaced landmarks, copies, other units
     and codes for missing landmarks are pointed out, with the option that mends them.
     """
+    from defgpa.diagnostics.preparation import drop_empty, flatten_planar
     from defgpa.io.format import SeveralSetsError
 
     try:
@@ -51,7 +52,7 @@ def command(source: tuple[str, ...], console: Console) -> None:
     with console.noting():
         note_likely_code(console, shapes)
         summary |= _show_codes(console, shapes)
-        summary |= _show_screening(console, flatten_planar(console, drop_empty(console, shapes)))
+        summary |= _show_screening(console, flatten_planar(drop_empty(shapes)))
     summary["notes"] = console.notes
     console.result(summary)
 

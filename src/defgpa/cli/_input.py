@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.warps import WarpModel
 
-MAX_SHARE_DROPPED = 0.05  # of the specimens: so few with too few landmarks are left out unasked
-
 
 def read_input(
     source: Sequence[str], space: str | None = None, incomplete: str = "error"
@@ -37,6 +35,8 @@ def read_input(
     wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
     wishes["missing"] = parse_missing(wishes["missing"])
     wishes["dimension"] = wishes["dimension"] and int(wishes["dimension"])
+    if _find_group_column(click.get_current_context().params.get("data")) is not None:
+        wishes["group"] = None  # `add_covariates` has it
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_unread_files(shapes)
@@ -84,11 +84,17 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
 def _correct(
     shapes: Shapes, log: str | None, swapped: Sequence[str], hidden: Sequence[str]
 ) -> Shapes:
-    """Apply a log of edits, then the corrections that were typed, and note how many."""
+    """Apply a log of edits, then the corrections that were typed, and note how many.
+
+    The app shows flat shapes in their plane: a log that moves landmarks there is applied there.
+    """
+    from defgpa.diagnostics.preparation import flatten_planar
     from defgpa.edits import Action, Edit, apply_edits, read_edits
     from defgpa.io.text.lines import warn
 
     edits = [] if log is None else list(read_edits(log))
+    if edits and all(edit.to is None or len(edit.to) == 2 for edit in edits):
+        shapes = flatten_planar(shapes)
     for words in swapped:
         name, labels = _parse_correction(words, "--swap", 2)
         edits.append(Edit(Action.SWAP, name, labels, reason="--swap"))
@@ -158,19 +164,11 @@ def match_space(shapes: Shapes, model: Shapes) -> Shapes:
 
 def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
     """Return the shapes that a fit can use, noting what it will not use and what looks odd."""
+    from defgpa.diagnostics.preparation import prepare_shapes
+
     note_likely_code(console, shapes)
-    return flatten_planar(console, drop_too_few(console, drop_empty(console, shapes)))
-
-
-def flatten_planar(console: Console, shapes: Shapes) -> Shapes:
-    """Return shapes that lie in a plane in 3-D with two coordinates, and say so; others as is."""
-    from defgpa.diagnostics.planarity import check_planarity, project_to_plane
-
-    finding = check_planarity(shapes)
-    if finding is None:
-        return shapes
-    console.note_findings(finding)
-    return project_to_plane(shapes)
+    drops = click.get_current_context().meta[READING]["drop_incomplete"]
+    return prepare_shapes(shapes, "drop" if drops else "error")
 
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:
@@ -184,50 +182,6 @@ def note_likely_code(console: Console, shapes: Shapes) -> None:
             f"Some landmarks lie at ({place}), away from all others. If that means missing, "
             f"say so: --missing {code:g}"
         )
-
-
-def drop_empty(console: Console, shapes: Shapes) -> Shapes:
-    """Leave out undigitised specimens and landmarks that all of them miss, and say so."""
-    import numpy as np
-
-    from defgpa.errors import format_names
-
-    empty = np.flatnonzero(~shapes.visible.any(axis=1))
-    if 0 < len(empty) < shapes.n_shapes:
-        names = format_names(shapes.names[i] for i in empty)
-        console.note(f"Left out, all their landmarks are missing: {names}.")
-        shapes = shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), empty))
-    absent = np.flatnonzero(shapes.views == 0)
-    if 0 < len(absent) < shapes.n_landmarks:
-        labels = format_names(shapes.landmarks[j] for j in absent)
-        console.note(f"Left out, missing in every shape: landmark {labels}.")
-        shapes = shapes.without(absent)
-    return shapes
-
-
-def drop_too_few(console: Console, shapes: Shapes) -> Shapes:
-    """Leave out specimens with fewer landmarks than an affine map needs, if they are few.
-
-    With ``--drop-incomplete`` all of them go; without it up to 5 per cent of the specimens.
-    """
-    import numpy as np
-
-    from defgpa.errors import format_names
-
-    count = shapes.visible.sum(axis=1)
-    few = np.flatnonzero(count <= shapes.n_dims)
-    wanted = click.get_current_context().meta[READING]["drop_incomplete"]
-    if not len(few) or shapes.n_landmarks <= shapes.n_dims or len(few) > shapes.n_shapes - 2:
-        return shapes
-    names = format_names(shapes.names[i] for i in few)
-    need = f"{shapes.n_dims + 1} landmarks are needed in {shapes.n_dims}-D"
-    if not wanted and len(few) > max(1, MAX_SHARE_DROPPED * shapes.n_shapes):
-        raise click.UsageError(
-            f"{len(few)} of {shapes.n_shapes} specimens have too few landmarks ({need}): {names}. "
-            "Leave them out with --drop-incomplete."
-        )
-    console.note(f"Left out, too few landmarks ({need}): {names}.")
-    return shapes.take(np.setdiff1d(np.arange(shapes.n_shapes), few))
 
 
 def add_covariates(
@@ -247,7 +201,19 @@ def add_covariates(
     rows = zip(*columns.values(), strict=True)
     added = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
     merged = tuple({**(old or {}), **new} for old, new in zip(variables, added, strict=True))
-    return shapes.with_metadata(variables=merged)
+    group = _find_group_column(table)
+    groups = {} if group is None else {"groups": tuple(map(str, columns[group]))}
+    return shapes.with_metadata(variables=merged, **groups)
+
+
+def _find_group_column(table: str | None) -> str | None:
+    """Return the column of a table of covariates that ``--group`` names, None if it has none."""
+    from defgpa.io.covariates import read_covariate_rows
+
+    name = click.get_current_context().meta.get(READING, {}).get("group")
+    if table is None or name is None:
+        return None
+    return name if name in read_covariate_rows(table)[0] else None
 
 
 def drop_unlisted_shapes(

@@ -195,10 +195,8 @@ def _compare_models(analysis: Analysis, model: ProcrustesAnova, against: str) ->
     """Test what a model explains beyond a smaller one."""
     from defgpa.statistics import compare_models
 
-    table = compare_models(analysis.fit_model(against), model)
-    analysis.console.say(f"{model.formula}, compared with {against}\n{table}\n")
-    analysis.files.write_table("models.csv", table.to_csv())
-    analysis.results["models"] = [row.__dict__ for row in table]
+    compared = compare_models(analysis.fit_model(against), model)
+    analysis.add("models", compared, [row.__dict__ for row in compared.table], "permuted")
 
 
 def _compare_pairs(analysis: Analysis, model: ProcrustesAnova, groups: str) -> None:
@@ -287,17 +285,17 @@ def _measure_error(analysis: Analysis, names: str) -> None:
         "eta_squared": result.eta_squared,
         "signal_to_noise": result.signal_to_noise,
     }
-    analysis.add("measurement_error", result, values)
+    analysis.add("measurement_error", result, values, "permuted")
 
 
 def _find_two_columns(
     analysis: Analysis, names: str, option: str
 ) -> tuple[Sequence[object], Sequence[object]]:
     """Return the two columns that ``A,B`` names."""
-    first, comma, second = (name.strip() for name in names.replace(":", ",").partition(","))
-    if not comma or not first or not second:
+    first, sign, second = names.partition("," if "," in names else ":")
+    if not sign or not first.strip() or not second.strip():
         raise make_word_error(option, "two columns such as species,stage", names)
-    return analysis.find_column(first, option), analysis.find_column(second, option)
+    return analysis.find_labels(first, option), analysis.find_labels(second, option)
 
 
 def _parse_error_terms(words: str | None) -> dict[str, str]:

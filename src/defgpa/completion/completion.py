@@ -165,7 +165,7 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
             f"Got {method!r} instead."
         )
     alignment = shapes if isinstance(shapes, Alignment) else None
-    specimens = shapes.trusted_shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
+    specimens = shapes._trusted_shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
     if specimens.visible.all():
         none = freeze(np.zeros(specimens.visible.shape, dtype=bool))
         zero = freeze(np.zeros(none.shape))

@@ -123,11 +123,13 @@ class ShapeGaussian:
         visible = ~np.isnan(shape[:, 0])
         predictors = choose_predictors(self.mean, visible)
         pose = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)
-        deviation = np.zeros(len(shape))
+        deviation, prediction = np.zeros(len(shape)), None
         # pose and estimate depend on each other: again where much is missing
         for _ in range(3 if 4 * visible.sum() < 3 * len(visible) else 1):
             posed = pose(shape)
-            posed[~visible], deviation[~visible] = self._predict(posed, predictors, ~visible)
+            if prediction is None or np.isfinite(self.hyperparameters.nearness):
+                prediction = self._predict(posed, predictors, ~visible)
+            posed[~visible], deviation[~visible] = prediction.apply(posed), prediction.deviation
             back = pose.inverse()
             points = np.where(visible[:, None], shape, back(posed))
             pose = fit_motions(points, self.mean, motions=SIMILARITY)
@@ -171,8 +173,8 @@ class ShapeGaussian:
         inverse = cho_solve(factors.factor, np.eye(m))
         return np.asarray(np.kron(inverse, np.eye(d)) - AB @ np.linalg.solve(factors.M, AB.T))
 
-    def _predict(self, posed: Array, predictors: Index, missing: Mask) -> tuple[Array, Array]:
-        """Compute the conditional mean (h, d) and the RMS distance from it (h,)."""
+    def _predict(self, posed: Array, predictors: Index, missing: Mask) -> _Prediction:
+        """Prepare the conditional mean, given specimens weighed by nearness to the posed shape."""
         factors = self._factorize(posed, predictors)
         v, hyper, d = self.variance, self.hyperparameters, posed.shape[1]
         mean, B = factors.mean, factors.B
@@ -182,14 +184,11 @@ class ShapeGaussian:
         p, q = len(predictors), len(B)
         visible_rows = B[:, predictors].transpose(0, 2, 1).reshape(q * d, p)
         beyond = B[:, missing] - (visible_rows @ AG).reshape(q, d, -1).transpose(0, 2, 1)
-        y = (posed - mean)[predictors]
-        coefficients = np.linalg.solve(factors.M, np.einsum("pqd,pd->q", factors.AB, y))
-        smooth = G @ cho_solve(factors.factor, y)
-        estimates = mean[missing] + smooth + np.tensordot(coefficients, beyond, 1)
         flat = beyond.reshape(q, -1)
         spread = (flat * np.linalg.solve(factors.M, flat)).sum(axis=0).reshape(-1, d).sum(axis=1)
         field = v * hyper.smooth - np.einsum("sp,ps->s", G, AG)
-        return estimates, np.sqrt(spread + d * (np.maximum(field, 0.0) + v * hyper.noise))
+        deviation = np.sqrt(spread + d * (np.maximum(field, 0.0) + v * hyper.noise))
+        return _Prediction(factors, predictors, missing, G, beyond, deviation)
 
     def _factorize(self, posed: Array, predictors: Index) -> _Factors:
         """Factorize C_ss = A ⊗ I + BᵀB by Woodbury's identity."""
@@ -261,6 +260,25 @@ class _Factors(NamedTuple):
     factor: tuple[Array, bool]  # of A
     AB: Array  # (p, q, d): A⁻¹B
     M: Array  # (q, q): I + BᵀA⁻¹B
+
+
+class _Prediction(NamedTuple):
+    """The conditional mean of missing landmarks, for any pose of the visible ones."""
+
+    factors: _Factors
+    predictors: Index  # (p,): the landmarks that predict
+    missing: Mask  # (m,): those that are predicted, h of them
+    G: Array  # (h, p): the covariance of the smooth field between both
+    beyond: Array  # (q, h, d): what B moves at the missing ones beyond the smooth field
+    deviation: Array  # (h,): the RMS distance from the conditional mean
+
+    def apply(self, posed: Array) -> Array:
+        """Compute the conditional mean (h, d) of the missing landmarks of a posed shape (m, d)."""
+        factors = self.factors
+        y = (posed - factors.mean)[self.predictors]
+        coefficients = np.linalg.solve(factors.M, np.einsum("pqd,pd->q", factors.AB, y))
+        smooth = self.G @ cho_solve(factors.factor, y)
+        return factors.mean[self.missing] + smooth + np.tensordot(coefficients, self.beyond, 1)
 
 
 def predict_left_out(specimens: Array, hyperparameters: Hyperparameters) -> tuple[Array, Array]:

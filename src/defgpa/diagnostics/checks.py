@@ -57,7 +57,7 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
     return shapes.without(lone) if len(lone) else shapes
 
 
-def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, Geometry]:
+def keep_common_landmarks(shapes: Shapes) -> Shapes:
     """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
 
     Raises
@@ -75,10 +75,9 @@ def keep_common_landmarks(shapes: Shapes, geometry: Geometry) -> tuple[Shapes, G
                 f"{shapes.n_dims}-D needs at least {shapes.n_dims + 1}."
             )
         shapes = drop_lone_landmarks(shapes)
-        geometry = shapes.measure()
-    refuse_degenerate_shapes(geometry, shapes.names)
+    refuse_degenerate_shapes(shapes.geometry, shapes.names)
     require_linkage(shapes.visible, shapes.names, shapes.n_dims)
-    return shapes, geometry
+    return shapes
 
 
 def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import ShapeError
-from defgpa.geometry import Geometry, compute_moments, measure_geometry
+from defgpa.geometry import compute_moments, measure_geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.solvers.proportions import find_sides
@@ -152,7 +152,7 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
-def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Iterator[Finding]:
+def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     """Report mistakes in the shapes of an alignment.
 
     Other sizes, thin shapes, lost digits and copies are cheap to find. The shapes are screened only
@@ -163,9 +163,10 @@ def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Ite
     shapes = alignment.shapes
     if shapes.visible.size > tuning.screened_landmarks:
         return
+    geometry = shapes.geometry
 
     # squared distances from the reference after the best similarities, relative to its size
-    off = alignment.squared_distances / rms_radius(alignment.reference) ** 2
+    off = alignment._squared_distances / rms_radius(alignment.reference) ** 2
 
     # by the similarities onto the reference: a shape with few visible landmarks is not small
     sizes = 1.0 / alignment.similarities.scale
@@ -175,7 +176,7 @@ def check_input(alignment: Alignment, geometry: Geometry, tuning: Tuning) -> Ite
         yield Finding(Problem.OTHER_SIZE, names, values=factors)
 
     # shapes no thicker than rounding errors, which a warp would follow
-    if not isinstance(alignment.registration, MotionRegistration):
+    if not isinstance(alignment._registration, MotionRegistration):
         problems = {finding.problem for finding in alignment.findings}
         is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
         planar = check_planarity(shapes, tuning) if is_thin.any() else None
@@ -224,13 +225,13 @@ def add_deformation_finding(
     if Problem.LARGE_DEFORMATION in kinds or too_many:
         return findings
     points, reference = alignment.shapes.points, alignment.reference
-    squares = alignment.squared_distances
+    squares = alignment._squared_distances
     if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
         differences = (
             fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
         )
         squares = np.einsum("nmd,nmd->nm", differences, differences)
-    counted, weights = alignment.counted, alignment.shapes.unequal_weights
+    counted, weights = alignment._counted, alignment.shapes.unequal_weights
     residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
         residual, len(points), alignment.shapes.n_dims, tuning.off

@@ -155,7 +155,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     cluster = Cluster(client)
     cluster_set = ClusterSet.from_parts(cluster, make_parts(cluster, source))
     cluster_set.require_alignable()
-    method, model, common = chosen.method(cluster_set.n_dims), chosen.model, cluster_set.common
+    method, model, common = chosen._method(cluster_set.n_dims), chosen._model, cluster_set.common
     core = cluster_set.drop_lone_landmarks(method.tuning.landmarks_per_block)
     assert core.rank  # told before anything is solved: a shape that is a line
     fit = fit_deformable(core, build_cluster_cost(core, model, chosen.memory_budget), method)
@@ -175,7 +175,7 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     if (
         cluster_set.visible.size <= method.tuning.screened_landmarks
     ):  # few enough to be looked at here
-        result = replace(result, findings=chosen.add_input_findings(result.gather()).findings)
+        result = replace(result, findings=chosen._add_input_findings(result.gather()).findings)
     warn_about(result.findings)
     return result
 

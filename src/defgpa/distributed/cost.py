@@ -59,7 +59,15 @@ class DistributedCost:
     def preconditioner(self) -> LowRankInverse:
         """Return an approximation of P⁻¹ made from one shape, on the driver."""
         factor = stream_factor(work.make_part_batches(self.lead[None], self.model)[0])
-        return invert_from_one_shape(ResidualCost(self.totals, (factor,), self.n_shapes))
+        alone = ResidualCost(
+            self.totals,
+            (factor,),
+            self.n_shapes,
+            self.condition,
+            self.rank_deficiency,
+            self.storage,
+        )
+        return invert_from_one_shape(alone)
 
     def fit_warps(self, reference: Array) -> FittedWarps:
         """Fit the warps of all shapes, and compute P1."""

@@ -88,7 +88,7 @@ def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
     if path.exists():
         raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
     if not glob.has_magic(name):
-        raise FormatError(f"There is no file or folder {name!r}.")
+        raise FormatError(f"There is no file or folder {name[:200]!r}.")
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
     if not matches:
         raise FormatError(f"The pattern {name!r} matches no file.")

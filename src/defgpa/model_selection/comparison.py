@@ -569,7 +569,7 @@ def _probability(differences: Array) -> float:
 
 def _next_step(estimator: Any) -> str:
     """Say what to call next in Python."""
-    if hasattr(getattr(estimator, "model", None), "smoothing"):
+    if hasattr(getattr(estimator, "_model", None), "smoothing"):
         return f"defgpa.select_smoothing({estimator!r}, shapes).best.fit(shapes)"
     return f"{estimator!r}.fit(shapes)"
 

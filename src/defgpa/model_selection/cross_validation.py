@@ -89,9 +89,9 @@ class CrossValidation:
         return self.alignment.reference
 
     @property
-    def counted(self) -> Mask:
+    def _counted(self) -> Mask:
         """(n, m): the predictions the errors count: of landmarks that two shapes see at least."""
-        return self.alignment.counted
+        return self.alignment._counted
 
     @cached_property
     def distances(self) -> Array:
@@ -101,9 +101,9 @@ class CrossValidation:
     @cached_property
     def error(self) -> float:
         """CVE = √(Σ γ ‖predicted − S‖² / Σ γ) over the counted landmarks of all shapes."""
-        squares = self.distances[self.counted] ** 2
+        squares = self.distances[self._counted] ** 2
         weights = self.alignment.shapes.unequal_weights
-        return float(np.sqrt(average(squares, weights, self.counted)))
+        return float(np.sqrt(average(squares, weights, self._counted)))
 
     @cached_property
     def per_shape(self) -> Array:
@@ -130,8 +130,8 @@ class CrossValidation:
 
     def _compute_rms(self, axis: int) -> Array:
         weights = self.alignment.shapes.unequal_weights
-        masses = self.counted if weights is None else np.where(self.counted, weights, 0.0)
-        squares = np.where(self.counted, self.distances, 0.0) ** 2
+        masses = self._counted if weights is None else np.where(self._counted, weights, 0.0)
+        squares = np.where(self._counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):
             return freeze(np.sqrt((masses * squares).sum(axis=axis) / masses.sum(axis=axis)))
 
@@ -234,10 +234,10 @@ class FoldedModel:
         problem = None if refit else prepare_leave_out(estimator, shapes)
         if problem is None:
             return cls(estimator, align_without_warning(estimator, shapes), None)
-        dial = estimator.dial if isinstance(estimator, ElasticGPA) else None
+        dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
         deformable = problem if isinstance(problem, DeformableProblem) else None
         full = align_problem(problem, dial, shapes)
-        full = estimator.add_input_findings(full, problem=deformable)
+        full = estimator._add_input_findings(full, problem=deformable)
         return cls(estimator, full, problem, dial)
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:

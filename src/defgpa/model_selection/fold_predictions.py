@@ -152,14 +152,11 @@ class FoldPlan:
             for first in range(0, len(pairs), step):
                 block = pairs[first : first + step]
                 landmarks = np.stack([landmarks for _, landmarks in block])
-                yield FoldBlock(np.array([number for number, _ in block]), self._cut(landmarks))
-
-    def _cut(self, landmarks: Index) -> FoldSums:
-        """Leave landmarks (g, N) out of the sums."""
-        g, m = len(landmarks), len(self.shared)
-        is_remaining = np.ones((g, m), dtype=bool)
-        np.put_along_axis(is_remaining, landmarks, False, axis=1)
-        return FoldSums(self.sums, landmarks, np.nonzero(is_remaining)[1].reshape(g, -1))
+                is_remaining = np.ones((len(block), m), dtype=bool)
+                np.put_along_axis(is_remaining, landmarks, False, axis=1)
+                remaining = np.nonzero(is_remaining)[1].reshape(len(block), -1)
+                numbers = np.array([number for number, _ in block])
+                yield FoldBlock(numbers, FoldSums(self.sums, landmarks, remaining))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,11 +165,6 @@ class ReducedFolds:
 
     block: FoldBlock
     forms: LeftOutForms | LeftOutFeatures  # (g, …)
-
-    @property
-    def sums(self) -> FoldSums:
-        """Sums over the landmarks that remain."""
-        return self.block.sums
 
     @property
     def remaining(self) -> Index:
@@ -185,9 +177,12 @@ class ReducedFolds:
             return self
         return ReducedFolds(self.block.select(chosen), self.forms.select(chosen))
 
-    def pose(self, full: Array, references: Array, images: Array) -> Array:
-        """Move images (g, n, p, d) with the references of the folds onto the full one."""
-        return move_to_full_pose(full[self.remaining], references, images)
+    def pose(self, full: Array, references: Array, predicted: Array) -> tuple[Array, Array]:
+        """Move predictions (g, n, N, d) and the references of the folds onto the full one."""
+        g, n, size, d = predicted.shape
+        points = np.concatenate([predicted.reshape(g, n * size, d), references], axis=1)
+        moved = move_to_full_pose(full[self.remaining], references, points[:, None])[:, 0]
+        return moved[:, : n * size].reshape(predicted.shape), moved[:, n * size :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +260,8 @@ def _predict_block(
     if isinstance(problem, ElasticProblem) and dial is not None and dial.firmness > 0.0:
         return predict_elastic(problem, reduction, folds, reference, dial)
     at_mean_size = isinstance(problem, ElasticProblem)  # as at the soft end of the dial
-    return predict_deformable(reduction, folds, reference, at_mean_size)
+    spectra = _find_axes(reduction, folds)
+    return _predict_with_axes(reduction, folds, spectra, None, reference, at_mean_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,11 +324,6 @@ class _Reduction:
         metric = LandmarkMetric.of(self.problem.cost) if self.problem.method.by_rigidity else None
         return None if metric is None else LandmarkMetric(metric.roots[remaining])
 
-    def can_spare(self, n_landmarks: int) -> bool:
-        """Return whether shapes stay linked without so many landmarks, whichever they are."""
-        visible, d = self.problem.local.visible, self.problem.local.n_dims
-        return len(group_by_overlap(visible, d + 1 + n_landmarks)) == 1
-
     def leave_out(self, block: FoldBlock) -> tuple[dict[int, LeftOut], ReducedFolds | None]:
         """Leave folds out of every shape; return those that cannot be with the reason, by number.
 
@@ -350,7 +341,10 @@ class _Reduction:
             forms = leave_out(np.moveaxis(rows, 1, 0), is_visible, landmarks, remaining)
         errors: dict[int, LeftOut] = {}
         is_possible = np.ones(len(landmarks), dtype=bool)
-        for i in np.flatnonzero(forms.singular.any(axis=1) | (not self.can_spare(size))):
+        # whichever landmarks are left out, shapes that share so many more stay linked
+        n_needed = self.problem.local.n_dims + 1 + size
+        may_fall_apart = len(group_by_overlap(visible, n_needed)) > 1
+        for i in np.flatnonzero(forms.singular.any(axis=1) | may_fall_apart):
             try:
                 self._check(remaining[i], forms.singular[i])
             except DefgpaError as error:
@@ -401,14 +395,6 @@ class _Reduction:
             visible=restricted.visible,
             rank=int(restricted.ranks.max()),
         )
-
-
-def predict_deformable(
-    reduction: _Reduction, folds: ReducedFolds, reference: Array, at_mean_size: bool
-) -> FoldPredictions:
-    """Predict the landmarks of folds by the deformable method."""
-    spectra = _find_axes(reduction, folds)
-    return _predict_with_axes(reduction, folds, spectra, None, reference, at_mean_size)
 
 
 def _predict_with_axes(
@@ -500,7 +486,7 @@ def _predict_with_equal_axes(
 ) -> FoldPredictions:
     """Predict the landmarks of folds whose references are made of equally many axes."""
     axes = np.stack([spectrum.axes for spectrum in spectra])
-    moments = folds.sums.moments(axes)
+    moments = folds.block.sums.moments(axes)
     proportions, votes = _choose_proportions(reduction, folds, axes, moments, reference)
     if n_agreed is None:
         wider = _add_agreed_axes(reduction, folds, spectra, proportions)
@@ -509,10 +495,9 @@ def _predict_with_equal_axes(
             return _predict_with_axes(reduction, folds, wider, counts, reference, at_mean_size)
     references = axes @ proportions.matrix
     if at_mean_size:
-        references = scale_to_mean_size(Anchors(folds.sums, votes), references)
+        references = scale_to_mean_size(Anchors(folds.block.sums, votes), references)
     return FoldPredictions(
-        folds.pose(reference, references, folds.forms.predict(references)),
-        folds.pose(reference, references, references[:, None])[:, 0],
+        *folds.pose(reference, references, folds.forms.predict(references)),
         _check_folds(reduction, folds, spectra, n_agreed or 0, proportions, references, votes),
     )
 
@@ -702,28 +687,39 @@ def predict_elastic(
     predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T. Every shape
     is on the side on which it is as a whole.
     """
-    votes = np.broadcast_to(problem.anchors.votes, folds.sums.squares.shape)
+    votes = np.broadcast_to(problem.anchors.votes, folds.block.sums.squares.shape)
     assert isinstance(folds.forms, LeftOutForms)
     assert reduction.matrix is not None
-    costs = LeftOutCost(
-        problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
-    ).dense()
-    costs += dial.firmness * folds.block.projections
+    free_cost = LeftOutCost(problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix)
+    costs = free_cost.dense() + dial.firmness * folds.block.projections
     fit = fit_elastic(
-        Anchors(folds.sums, votes),
+        Anchors(folds.block.sums, votes),
         RootInverse.of(costs),
         (reference[folds.remaining],),
         dial,
         problem.deformable.method.tuning,
+        _find_agreed_axes(reduction, free_cost),
     )
     free = folds.forms.predict(fit.reference)
-    predicted = free - dial.firmness * folds.sums.left_out @ fit.departures
+    predicted = free - dial.firmness * folds.block.sums.left_out @ fit.departures
     names = problem.deformable.local.names
     return FoldPredictions(
-        folds.pose(reference, fit.reference, predicted),
-        folds.pose(reference, fit.reference, fit.reference[:, None])[:, 0],
+        *folds.pose(reference, fit.reference, predicted),
         [fit.findings(names, (i,)) for i in range(len(predicted))],
     )
+
+
+def _find_agreed_axes(reduction: _Reduction, cost: LeftOutCost) -> Array | None:
+    """Find as many axes (g, m, k) of every fold as rigidity chose among; None if d of them."""
+    problem = reduction.problem
+    if not problem.fit.diagnostics.n_agreed_axes:
+        return None
+    centred, _ = centre_cost(cost, problem.method)
+    spectra = find_lowest_axes(centred.dense(), problem.fit.spectrum.n_axes)
+    metric = reduction.get_metric(cost.remaining)
+    if metric is not None:
+        spectra = metric.restore(spectra)
+    return np.stack([spectrum.axes for spectrum in spectra])
 
 
 def _add_lone_landmarks(
@@ -753,6 +749,6 @@ def _add_lone_landmarks(
         # the warp onto the reference that has the predictions in its place
         complete[fold[~lone]] = predicted[shape, ~lone]
         visible = shared[shapes.visible[shape, shared]]
-        warp = full.registration.warp(shapes.points[shape, visible], complete[visible])
+        warp = full._registration.warp(shapes.points[shape, visible], complete[visible])
         predicted[shape, lone] = warp(shapes.points[shape, fold[lone]])
     return LeftOut(predicted, outcome.findings)

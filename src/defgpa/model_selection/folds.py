@@ -70,10 +70,10 @@ def prepare_leave_out(estimator: Any, shapes: Shapes) -> DeformableProblem | Ela
 
     That is so for estimators and warps of one's own, and for elastic sets too large to form P.
     """
-    if type(estimator) not in (DefGPA, ElasticGPA) or not isinstance(estimator.model, WarpFamily):
+    if type(estimator) not in (DefGPA, ElasticGPA) or not isinstance(estimator._model, WarpFamily):
         return None
     if isinstance(estimator, ElasticGPA):
-        tuning = estimator.deformable.method(shapes.n_dims).tuning
+        tuning = estimator._deformable._method(shapes.n_dims).tuning
         if shapes.n_landmarks > tuning.dense_landmarks:
             return None
     return prepare_problem(estimator, shapes)
@@ -82,7 +82,7 @@ def prepare_leave_out(estimator: Any, shapes: Shapes) -> DeformableProblem | Ela
 def solve_without_screening(estimator: Any, shapes: Shapes) -> Alignment:
     """Align shapes by a copy of the estimator, without a check of the input."""
     copy = clone(estimator, safe=False)
-    return copy.solve(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
+    return copy._solve(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
 
 
 def _is_ours(estimator: Any) -> bool:

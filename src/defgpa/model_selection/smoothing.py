@@ -245,7 +245,7 @@ class Sweep:
             return [self._refit(smoothing, *pair) for pair in pairs]
         positions = []
         for rigidity, estimator in pairs:
-            dial = None if rigidity is None else estimator.dial
+            dial = None if rigidity is None else estimator._dial
             positions.append((dial, align_problem(problem, dial, self.shapes)))
             self.steps.advance()
         left_out = predict_folds(problem, positions, self._plan, self.steps)
@@ -265,7 +265,7 @@ class Sweep:
 
     @cached_property
     def _plan(self) -> FoldPlan:
-        geometry = drop_lone_landmarks(self.shapes).measure().project_to_planes()
+        geometry = drop_lone_landmarks(self.shapes).geometry.project_to_planes()
         return FoldPlan.of(geometry, self.shapes, self.folds)
 
     def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
@@ -417,7 +417,7 @@ def _find_sound(
 def measure_rigid(shapes: Shapes) -> float:
     """Return RMSE_d of rigid alignment, which no automatic choice may exceed."""
     try:
-        return float(EuclideanGPA(scaling=True).solve(shapes).rmse_datum)
+        return float(EuclideanGPA(scaling=True)._solve(shapes).rmse_datum)
     except DefgpaError:  # shapes that only warps can link
         return float("inf")
 

@@ -33,7 +33,7 @@ from defgpa.arrays import Array, compute_inverse_root
 from defgpa.errors import DegenerateShapeError
 from defgpa.geometry import Geometry
 from defgpa.solvers.affine_cost import AffinePoint
-from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit, invert
+from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit
 from defgpa.solvers.trust_region import minimise
 from defgpa.threads import one_blas_thread
 
@@ -97,7 +97,7 @@ def fit_affine(
         with one_blas_thread():  # products this thin gain nothing from a second thread
             point, iterations = minimise(start)
     _require_invertible(point.maps, shapes)
-    inverse = invert(point.maps)
+    inverse = np.asarray(np.linalg.inv(point.maps), dtype=np.float64)
     gradient = point.relative_gradient
     fit = build_fit(shapes, point.reference, point.maps, inverse, iterations, gradient)
     return use_frame_of(fit, 0)
@@ -118,7 +118,7 @@ def use_frame_of(fit: DatumSpaceFit, shape: int) -> DatumSpaceFit:
     array([[1., 0.],
            [0., 1.]])
     """
-    inverse = invert(fit.matrices[shape])
+    inverse = np.linalg.inv(fit.matrices[shape])
     return _apply_affine(fit, inverse, -fit.offsets[shape] @ inverse)
 
 
@@ -139,7 +139,7 @@ def balance_frame(fit: DatumSpaceFit) -> DatumSpaceFit:
     array([[1., 0.],
            [0., 1.]])
     """
-    A = invert(fit.matrices)
+    A = np.linalg.inv(fit.matrices)
     metric = np.mean(A @ A.mT, axis=0)
     G = np.linalg.cholesky(metric)
     centred = (fit.reference - fit.reference.mean(axis=0)) @ G

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from defgpa.arrays import Array
-from defgpa.solvers.datum_space import CentredShapes, cross_products, invert, sum_products
+from defgpa.solvers.datum_space import CentredShapes, cross_products, sum_products
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class AffinePoint:
         Q = self.landmark_blocks
         d = Q.shape[-1]
         floor = 1e-9 * np.trace(Q.mean(axis=0)) / d
-        return 0.5 * invert(Q + floor * np.eye(d))
+        return 0.5 * np.linalg.inv(Q + floor * np.eye(d))
 
     @property
     def initial_radius(self) -> float:

@@ -59,10 +59,10 @@ class CentredSums:
         weighted = weigh_points(self.geometry.centred, self.geometry.weights)
         return np.einsum("nmd,nmd->n", weighted, self.geometry.centred)
 
-    @property
-    def scatters(self) -> Array:
-        """(n, d, d): D̄ᵀΓD̄."""
-        return self.geometry.scatter
+    @cached_property
+    def inverse_scatters(self) -> Array:
+        """(n, d, d): (D̄ᵀΓD̄)⁺."""
+        return np.asarray(np.linalg.pinv(self.geometry.scatter, rcond=THIN**2, hermitian=True))
 
     def cross(self, columns: Array) -> Array:
         """Compute D̄ᵀΓX (n, d, k) for columns X (m, k)."""
@@ -128,7 +128,12 @@ class FoldSums:
         """(g, n, d, d): D̄_KᵀΓD̄_K."""
         left = (self._left_out * self._left_masses[..., None]).mT @ self._left_out
         moved = self.totals[..., None, None] * self.shift[..., :, None] * self.shift[..., None, :]
-        return np.asarray(self.shapes.scatters - left - moved)
+        return np.asarray(self.shapes.geometry.scatter - left - moved)
+
+    @cached_property
+    def inverse_scatters(self) -> Array:
+        """(g, n, d, d): (D̄_KᵀΓD̄_K)⁺."""
+        return np.asarray(np.linalg.pinv(self.scatters, rcond=THIN**2, hermitian=True))
 
     @cached_property
     def squares(self) -> Array:
@@ -146,7 +151,8 @@ class FoldSums:
         n, _, d = self.shapes.geometry.centred.shape
         g, k = len(columns), columns.shape[-1]
         products = np.moveaxis((self.shapes.rows @ padded).reshape(n, d, g, k), 2, 0)
-        return products - self.shift[..., None] * self._sum(padded, k)[..., None, :]
+        totals = (self.shapes.masses @ padded).reshape(-1, g, k)  # Σ γ x̃
+        return products - self.shift[..., None] * np.moveaxis(totals, 1, 0)[..., None, :]
 
     def combine(self, matrices: Array) -> Array:
         """Compute Σ ΓD̄_K,iM_i (g, m', k) for one matrix (g, n, d, k) per shape."""
@@ -202,11 +208,6 @@ class FoldSums:
         padded = np.zeros((self.shapes.masses.shape[1], g, k))
         padded[self.remaining, np.arange(g)[:, None]] = columns
         return padded.reshape(-1, g * k)
-
-    def _sum(self, padded: Array, width: int) -> Array:
-        """Compute Σ γ x̃ (g, n or 1, k) of padded columns."""
-        sums = (self.shapes.masses @ padded).reshape(len(self.shapes.masses), -1, width)
-        return np.moveaxis(sums, 1, 0)
 
     def _scatter_columns(self, columns: Array) -> Array:
         """Compute X̄ᵀΓX̄ (g, n or 1, k, k) of columns X (g, m', k)."""

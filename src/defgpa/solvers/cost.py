@@ -54,6 +54,9 @@ class ResidualCost:
     totals: Array  # (m,): c, the total weight of each landmark
     factors: tuple[Factor, ...]
     n_shapes: int
+    condition: Array  # (n,): of each shape's regression
+    rank_deficiency: Index  # (n,): directions of each warp that nothing determines
+    storage: str  # how U is stored: "StoredFactor", "SparseFactor", "StreamedFactor" …
     tuning: Tuning = DEFAULT
 
     @property
@@ -133,21 +136,6 @@ class ResidualCost:
         """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
         return np.concatenate([factor.residual_rows(landmarks) for factor in self.factors])
 
-    @property
-    def storage(self) -> str:
-        """How U is stored: "StoredFactor", "SparseFactor", "StreamedFactor" …"""
-        return type(self.factors[0]).__name__
-
-    @cached_property
-    def condition(self) -> Array:
-        """(n,): condition of each shape's regression."""
-        return np.concatenate([factor.ridge.condition for factor in self.factors])
-
-    @cached_property
-    def rank_deficiency(self) -> Index:
-        """(n,): directions of each warp that nothing determines."""
-        return np.concatenate([factor.ridge.rank_deficiency for factor in self.factors])
-
     def preconditioner(self) -> LowRankInverse:
         """Return a cheap approximation of P⁻¹."""
         return make_preconditioner(self)
@@ -198,7 +186,7 @@ class ResidualCost:
 
     def restrict_to_shape(self, factor: Factor) -> ResidualCost:
         """Return the cost of one shape alone, with the totals of all."""
-        return ResidualCost(self.totals, (factor,), self.n_shapes, self.tuning)
+        return replace(self, factors=(factor,))
 
     def fit_warps(self, reference: Array) -> FittedWarps:
         """Compute W = Y Uᵀ S of every batch, (b, l, d), and P1, which needs the same pass."""
@@ -233,22 +221,28 @@ def build_cost(
     """
     n, m, _ = geometry.points.shape
     batches = make_batches(geometry, model, tuning)
-    factors = map_blocks(_choose_storage(batches[0], n, m, budget, tuning), batches)
+    bases = batches[0].bases
+    n_features = bases.penalty().shape[-1]
+    fits = 8 * n * m * n_features <= budget
+    factorise: Callable[[Batch], Factor]
+    if fits and (m <= tuning.dense_landmarks or n_features <= tuning.few_features):
+        factorise = store_factor
+    elif isinstance(bases, SparseBasis):
+        is_stored = n * count_storage_bytes(batches[0]) <= budget
+        factorise = store_sparse_factor if is_stored else stream_sparse_factor
+    else:
+        factorise = store_column_factor if fits else stream_factor
+    factors = map_blocks(factorise, batches)
     weights = geometry.visible if geometry.weights is None else geometry.weights
-    return ResidualCost(weights.sum(axis=0).astype(np.float64), tuple(factors), n, tuning)
-
-
-def _choose_storage(
-    first: Batch, n: int, m: int, budget: int, tuning: Tuning
-) -> Callable[[Batch], Factor]:
-    features = first.bases.penalty().shape[-1]
-    fits = 8 * n * m * features <= budget
-    if fits and (m <= tuning.dense_landmarks or features <= tuning.few_features):
-        return store_factor
-    if isinstance(first.bases, SparseBasis):
-        stored = n * count_storage_bytes(first) <= budget
-        return store_sparse_factor if stored else stream_sparse_factor
-    return store_column_factor if fits else stream_factor
+    return ResidualCost(
+        weights.sum(axis=0).astype(np.float64),
+        tuple(factors),
+        n,
+        np.concatenate([factor.ridge.condition for factor in factors]),
+        np.concatenate([factor.ridge.rank_deficiency for factor in factors]),
+        type(factors[0]).__name__,
+        tuning,
+    )
 
 
 def make_batches(geometry: Geometry, model: WarpModel, tuning: Tuning = DEFAULT) -> list[Batch]:

@@ -44,7 +44,7 @@ def covariance_prior(
     Up to ``paired`` shapes complete each other in pairs; more of them, ``at_a_time`` so that what
     they become stays in the cache, through one.
     """
-    if geometry.is_complete:
+    if geometry.visible.all():
         return compute_common_eigenvalues(geometry.extents)
     points = np.where(geometry.visible[..., None], geometry.points, np.nan)
     groups = split_range(len(points), at_a_time)

@@ -42,6 +42,8 @@ class DatumSpaceFit:
         Newton steps after the closed-form start; 0 where that is the answer.
     gradient_norm : float
         The norm of the gradient relative to that of its terms.
+    converged : bool
+        Whether the gradient vanishes, as far as rounding allows.
     """
 
     reference: Array
@@ -51,11 +53,7 @@ class DatumSpaceFit:
     rmse_datum: float
     iterations: int
     gradient_norm: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether the gradient vanishes, as far as rounding allows."""
-        return self.gradient_norm <= GRADIENT_TOLERANCE
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ class CentredShapes:
         geometry = geometry or measure_geometry(points, ~np.isnan(points[..., 0]))
         if weights is not None:
             return cls._from_weights(geometry, weights, names)
-        visible = None if geometry.is_complete else geometry.visible.astype(np.float64)
+        visible = None if geometry.visible.all() else geometry.visible.astype(np.float64)
         if visible is not None:
             _require_visible(geometry.count, visible.sum(axis=0), names)
         coordinates = np.ascontiguousarray(geometry.centred.mT)
@@ -121,6 +119,15 @@ class CentredShapes:
     def format_names(self, shapes: Iterable[int]) -> str:
         """List the names of shapes for a message."""
         return format_names(_get_names(shapes, self.names))
+
+    def require_size(self) -> None:
+        """Raise a DegenerateShapeError that names the shapes that are one point."""
+        empty = np.flatnonzero(~(self.squared_sizes > self.rounding**2))
+        if len(empty):
+            raise DegenerateShapeError(
+                f"Shape {self.format_names(empty)} has one visible landmark only, or several on "
+                "one point: it has no direction. Drop such shapes, or add landmarks."
+            )
 
     @cached_property
     def n_visible(self) -> Array:
@@ -215,11 +222,6 @@ def sum_products(rows: Array, matrices: Array) -> Array:
     return np.ascontiguousarray(matrices).reshape(len(rows), -1).T @ rows
 
 
-def invert(matrices: Array) -> Array:
-    """Invert every matrix of a stack."""
-    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-
-
 def estimate_complete_sizes(
     squared_sizes: Array, visible: Array, reference: Array, squared_scales: Array
 ) -> Array:
@@ -256,4 +258,5 @@ def build_fit(
         rmse_datum=float(np.sqrt(cost / shapes.totals.sum())),
         iterations=iterations,
         gradient_norm=gradient_norm,
+        converged=gradient_norm <= GRADIENT_TOLERANCE,
     )

@@ -28,8 +28,8 @@ from defgpa.solvers.eigen import (
     Method,
     Spectrum,
     WeightedCost,
+    add_free_axes,
     find_cheapest_axes,
-    find_reference_axes,
 )
 from defgpa.solvers.proportions import (
     FLAT,
@@ -156,7 +156,8 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     DeformableFit
         The reference (m, d), Λ, the warps' coefficients, diagnostics and findings.
     """
-    spectrum = find_reference_axes(cost, shapes.visible, shapes.rank, method)
+    spectrum = find_cheapest_axes(cost, method, shapes.rank)
+    spectrum = add_free_axes(spectrum, cost, shapes.visible, shapes.rank, method)
     moments = shapes.moments(spectrum.axes)
     proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
     wider = spectrum

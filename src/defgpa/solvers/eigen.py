@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, lapack
@@ -40,6 +40,9 @@ from defgpa.arrays import Array, Mask
 from defgpa.diagnostics.checks import compute_cohesion
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 from defgpa.tuning import Tuning
+
+BISECTION_TOL = 1e-7  # of the largest entry: where the bisection of an eigenvalue stops
+RESIDUAL_TOL = 1e-12  # of the largest entry: residuals of eigenvectors that have all digits
 
 
 class Preconditioner(Protocol):
@@ -260,13 +263,13 @@ def find_cheapest_axes(
     if method.solver is not None:
         spectrum = method.solver.find_axes(centred, count, start)
     elif m <= tuning.dense_landmarks:
-        spectrum = Dense().find_axes(centred, count)
+        spectrum = find_lowest_axes(centred.dense()[None], count)[0]
     elif m > tuning.moderate_landmarks:
         spectrum = Iterative().find_axes(centred, count, start)
     else:
         spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
         if not spectrum.converged:
-            spectrum = Dense().find_axes(centred, count)
+            spectrum = find_lowest_axes(centred.dense()[None], count)[0]
     return spectrum if metric is None else metric.restore([spectrum])[0]
 
 
@@ -280,30 +283,39 @@ class Dense:
 
 
 def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
-    """Find the ``count`` lowest eigenvectors of each symmetric matrix (g, m, m) by LAPACK."""
+    """Find the ``count`` lowest eigenvectors of each symmetric matrix (g, m, m) by LAPACK.
+
+    The bisection of eigenvalues stops early, since inverse iteration then finds their vectors to
+    all digits. Where a residual or an overlap says that it did not, as in ties, the whole matrix is
+    decomposed.
+    """
     last = min(count, matrices.shape[-1] - 1)
+    largest = np.abs(np.einsum("gmm->gm", matrices)).max()  # of a cost, the largest entry is there
     # without the checks of scipy's eigh, which take as long as a small decomposition
     *sizes, _ = lapack.dsyevr_lwork(matrices.shape[-1], lower=1)
-    lwork, liwork = (int(size) for size in sizes)
-    pairs = [
-        lapack.dsyevr(m, range="I", il=1, iu=last + 1, lower=1, lwork=lwork, liwork=liwork)
-        for m in matrices
-    ]
-    if any(pair[-1] for pair in pairs):
+    work: dict[str, Any] = dict(zip(("lwork", "liwork"), map(int, sizes), strict=True))
+    work |= {"range": "I", "il": 1, "iu": last + 1, "lower": 1, "abstol": BISECTION_TOL * largest}
+    results = [lapack.dsyevr(matrix.T, **work) for matrix in matrices]
+    if any(info for *_, info in results):
         raise LinAlgError("the eigenvalues of the cost were not found by LAPACK's dsyevr")
-    values = np.stack([pair[0][: last + 1] for pair in pairs])
-    vectors = np.stack([pair[1] for pair in pairs])
-    overlaps = vectors.mT @ vectors - np.eye(last + 1)
-    for number in np.flatnonzero(np.abs(overlaps).max(axis=(1, 2)) > 1e-10):
-        # of exact ties LAPACK's subsets lose half their digits; divide and conquer does not
-        all_values, all_vectors = eigh(matrices[number], driver="evd", check_finite=False)
-        values[number], vectors[number] = all_values[: last + 1], all_vectors[:, : last + 1]
-    axes = vectors[:, :, :count]
-    errors = matrices @ axes - axes * values[:, None, :count]
+    vectors = np.stack([columns for _, columns, *_ in results])
+    images = matrices @ vectors
+    values, turns = np.linalg.eigh(vectors.mT @ images)
+    vectors, images = vectors @ turns, images @ turns
+    errors = (images - vectors * values[:, None])[:, :, :count]
     residuals = np.sqrt(np.einsum("gmk,gmk->gk", errors, errors))
+    overlaps = np.abs(vectors.mT @ vectors - np.eye(last + 1)).max(axis=(1, 2))
+    is_rough = (overlaps > 1e-10) | (residuals.max(axis=1) > RESIDUAL_TOL * largest)
+    for i in np.flatnonzero(is_rough):
+        all_values, all_vectors = eigh(matrices[i], driver="evd", check_finite=False)
+        values[i], vectors[i] = all_values[: last + 1], all_vectors[:, : last + 1]
+        errors = matrices[i] @ vectors[i, :, :count] - vectors[i, :, :count] * values[i, :count]
+        residuals[i] = np.linalg.norm(errors, axis=0)
     return [
         Spectrum(*arrays, True, "dense", 0)
-        for arrays in zip(axes, values, residuals, vectors[:, :, last], strict=True)
+        for arrays in zip(
+            vectors[:, :, :count], values, residuals, vectors[:, :, last], strict=True
+        )
     ]
 
 
@@ -389,8 +401,9 @@ class LandmarkMetric:
         They are given as orthonormal columns whose first k span the k cheapest x, for every k.
         """
         roots = self.roots.reshape(-1, self.roots.shape[-1])  # one row per spectrum
-        columns = np.stack([np.column_stack([s.axes, s.next_vector]) for s in spectra])
-        columns = columns / roots[..., None]
+        axes = np.stack([spectrum.axes for spectrum in spectra])
+        following = np.stack([spectrum.next_vector for spectrum in spectra])[..., None]
+        columns = np.concatenate([axes, following], axis=-1) / roots[..., None]
         # moved so that the mean of every x is what its weighted mean was
         weights = roots**2
         means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
@@ -403,8 +416,8 @@ class LandmarkMetric:
         is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
         beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
         return [
-            replace(spectrum, axes=axes[i], next_vector=beyond[i, :, 0], mixing=mixing[i])
-            for i, spectrum in enumerate(spectra)
+            Spectrum(axis, s.values, s.residuals, b, s.converged, s.method, s.n_products, mix)
+            for axis, s, b, mix in zip(axes, spectra, beyond[..., 0], mixing, strict=True)
         ]
 
 

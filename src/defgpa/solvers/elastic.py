@@ -22,8 +22,9 @@ shrink to nothing, and what falls is the cost relative to tr SᵀPS,
 
 What the warps leave of an axis of S makes it shorter, the less rigid the more; so in the end the
 proportions are those of the posed shapes, as in the deformable method: S A with the A nearest to
-the poses, and the warps that are best for it. κ = 1 (μ infinite) and warps that do not bend: the
-rigid mean, A the identity. Small κ: near the deformable reference.
+the poses, and the warps that are best for it. Of thin shapes the deformable method takes more than
+d axes X; then it is [S X] A. κ = 1 (μ infinite) and warps that do not bend: the rigid mean, A the
+identity. Small κ: near the deformable reference.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.geometry import Geometry
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
-from defgpa.solvers.centred_sums import THIN, CentredSums, FoldSums
+from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import choose_signs
 from defgpa.solvers.proportions import find_sides
 from defgpa.solvers.rigid import fit_rigid
@@ -93,8 +94,7 @@ class Anchors:
 
     def fit_linear_parts(self, reference: Array) -> Array:
         """Compute the linear maps (…, n, d, d) of D̄ nearest to S, scatter⁺ D̄ᵀΓS."""
-        inverse = np.linalg.pinv(self.sums.scatters, rcond=THIN**2, hermitian=True)
-        return np.asarray(inverse @ self.sums.cross(reference))
+        return np.asarray(self.sums.inverse_scatters @ self.sums.cross(reference))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,31 +181,39 @@ def turn_reference(reference: Array) -> Array:
     return np.asarray(turned * signs[..., None, :])
 
 
-def set_proportions(anchors: Anchors, reference: Array, scaling: bool, max_rounds: int) -> Array:
+def set_proportions(
+    anchors: Anchors, reference: Array, scaling: bool, max_rounds: int, axes: Array | None = None
+) -> Array:
     """Compute S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
 
-    By turns again, from A the identity, which it is where the shapes are only posed.
+    By turns again, from A the identity, which it is where the shapes are only posed. With further
+    ``axes`` X (…, m, k) it is [S X] A, from [S X] [1 0]ᵀ.
     """
-    moments = anchors.sums.moments(reference)
+    columns, n_dims = reference, reference.shape[-1]
+    if axes is not None:
+        size = compute_norms(reference)[..., None, None]
+        columns = np.concatenate([reference / size, axes], axis=-1)
+    moments = anchors.sums.moments(columns)
     count = moments.square.shape[-1] / moments.axes.shape[-3]
-    inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), hermitian=True)
-    matrix = np.zeros((*reference.shape[:-2], *[reference.shape[-1]] * 2)) + np.eye(
-        reference.shape[-1]
-    )
+    # S may lie in the span of X but for rounding
+    singular = 1e-15 if axes is None else 1e-10
+    inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), singular, hermitian=True)
+    matrix = np.zeros((*reference.shape[:-2], columns.shape[-1], n_dims))
+    matrix[..., :n_dims, :] = np.eye(n_dims) if axes is None else size * np.eye(n_dims)
+    is_open = np.ones(reference.shape[:-2], dtype=bool)  # a fold that has converged is left alone
     for _ in range(max_rounds):
-        turn, total = find_nearest_orthogonal(
-            moments.cross.mT @ matrix[..., None, :, :], anchors.side
-        )
-        scale = total / moments.square if scaling else np.ones_like(total)
-        better = inverse @ (moments.cross @ (scale[..., None, None] * turn)).sum(axis=-3)
+        cross, before, points = moments.cross[is_open], matrix[is_open], columns[is_open]
+        turn, total = find_nearest_orthogonal(cross.mT @ before[:, None], anchors.side[is_open])
+        scale = total / moments.square[is_open] if scaling else np.ones_like(total)
+        after = inverse[is_open] @ (cross @ (scale[..., None, None] * turn)).sum(axis=-3)
         if scaling:
-            better *= (compute_norms(reference @ matrix) / compute_norms(reference @ better))[
-                ..., None, None
-            ]
-        change, matrix = compute_norms(better - matrix) / compute_norms(matrix), better
-        if (change < 1e-12).all():
+            sizes = compute_norms(points @ before) / compute_norms(points @ after)
+            after *= sizes[:, None, None]
+        matrix[is_open] = after
+        is_open[is_open] = compute_norms(after - before) >= 1e-12 * compute_norms(before)
+        if not is_open.any():
             break
-    return np.asarray(reference @ matrix)
+    return np.asarray(columns @ matrix)
 
 
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
@@ -286,13 +294,22 @@ class Elastic:
 
 
 def fit_elastic(
-    anchors: Anchors, inverse: Inverse, starts: Sequence[Array], dial: Dial, tuning: Tuning
+    anchors: Anchors,
+    inverse: Inverse,
+    starts: Sequence[Array],
+    dial: Dial,
+    tuning: Tuning,
+    axes: Array | None = None,
 ) -> Elastic:
-    """Find the elastic reference: the cheapest end of the descents from the starts (…, m, d)."""
+    """Find the elastic reference: the cheapest end of the descents from the starts (…, m, d).
+
+    Its proportions are those of the poses, with the ``axes`` (…, m, k) of the deformable reference
+    where these are more than d.
+    """
     ends = tuple(descend(anchors, inverse, start, dial, tuning) for start in starts)
     open_ = Elastic(ends[0].reference, anchors, dial, ends)
     reference = np.choose(open_.best[..., None, None], [end.reference for end in ends])
-    reference = set_proportions(anchors, reference, dial.scaling, tuning.max_rounds)
+    reference = set_proportions(anchors, reference, dial.scaling, tuning.max_rounds, axes)
     if dial.scaling:
         reference = scale_to_mean_size(anchors, reference)
     return replace(open_, reference=turn_reference(reference))

@@ -192,7 +192,7 @@ def ridge_from_normal_matrix(
     """
     normal = gram + penalty
     squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
-    scale = _invert_lengths(np.sqrt(squares))
+    scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))  # of columns of no length 1
     balanced = normal * scale[:, :, None] * scale[:, None, :]
     try:
         lower: Array = np.linalg.cholesky(balanced)  # type: ignore[assignment]

@@ -79,7 +79,7 @@ def compute_affine_leverage(places: Array, points: Array, weights: Array) -> Arr
     """
     offsets, scatter, totals = _centre(places, points, weights)
     inverse = np.linalg.pinv(scatter, hermitian=True)
-    spread = np.einsum("nma,nab,nmb->nm", offsets, inverse, offsets)
+    spread = ((offsets @ inverse) * offsets).sum(axis=-1)
     return np.asarray(1.0 / totals[:, np.newaxis] + spread)
 
 
@@ -99,9 +99,9 @@ def compute_similarity_leverage(places: Array, points: Array, weights: Array) ->
         return np.asarray(1.0 / totals[:, np.newaxis] + squares / total_squares)
     inertia = total_squares[..., np.newaxis] * np.eye(3) - scatter
     inverse = np.linalg.pinv(inertia, hermitian=True)
-    # a turn by w moves x by w × x; the trace of its 3 × 3 hat block, over 3
-    turns = np.cross(np.eye(3), offsets[..., np.newaxis, :])
-    rotation = np.einsum("nmac,nab,nmbc->nm", turns, inverse, turns)
+    # a turn by w moves x by w × x, and (e_a × x)·(e_b × x) = δ_ab ‖x‖² − x_a x_b; over 3 dimensions
+    traces = np.einsum("naa->n", inverse)[:, np.newaxis]
+    rotation = traces * squares - ((offsets @ inverse) * offsets).sum(axis=-1)
     return np.asarray(1.0 / totals[:, np.newaxis] + (squares / total_squares + rotation) / 3.0)
 
 

@@ -101,7 +101,15 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     does so clearly.
     """
     target = moments.cross.mT @ matrix[..., None, :, :]
-    same, mirrored = compare_sides(target)
+    # the largest ⟨R, D̄ᵀX̄A⟩ over the rotations R, and over the reflections
+    if target.shape[-1] == 2:
+        (a, b), (c, e) = np.moveaxis(target, (-2, -1), (0, 1))
+        same, mirrored = np.hypot(a + e, b - c), np.hypot(a - e, b + c)
+    else:
+        values = np.linalg.svd(target, compute_uv=False)
+        larger = values.sum(axis=-1)
+        smaller, upright = larger - 2.0 * values[..., -1], np.linalg.det(target) > 0.0
+        same, mirrored = np.where(upright, larger, smaller), np.where(upright, smaller, larger)
     size = moments.square * _compute_squared_sizes(moments, matrix)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
     left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)
@@ -114,21 +122,6 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     majority = np.where(majority == 0, 1, majority)
     most = majority[..., None]
     return Sides(votes, majority, np.where(votes == -most, -most, most).astype(np.float64))
-
-
-def compare_sides(stack: Array) -> tuple[Array, Array]:
-    """Return the largest ⟨R, M⟩ over the rotations R, and over the reflections, of M (…, d, d).
-
-    The larger of them is σ₁ + … + σ_d, the other σ₁ + … − σ_d; rotations have it where det M > 0.
-    """
-    if stack.shape[-1] == 2:
-        (a, b), (c, e) = np.moveaxis(stack, (-2, -1), (0, 1))
-        return np.hypot(a + e, b - c), np.hypot(a - e, b + c)
-    values = np.linalg.svd(stack, compute_uv=False)
-    total = values.sum(axis=-1)
-    larger, smaller = total, total - 2.0 * values[..., -1]
-    upright = np.linalg.det(stack) > 0.0
-    return np.where(upright, larger, smaller), np.where(upright, smaller, larger)
 
 
 def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:

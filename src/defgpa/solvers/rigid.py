@@ -97,7 +97,7 @@ def fit_rigid(
     True
     """
     shapes = CentredShapes.from_points(points, names, geometry, weights)
-    _require_size(shapes)
+    shapes.require_size()
     point, iterations = _minimise_from(find_start(points, shapes, motions), shapes, motions)
     if point.disagreement > (_UNSURE_IF_MIRRORED if motions.reflections else _UNSURE):
         for start in find_further_starts(shapes, motions):
@@ -156,16 +156,6 @@ def _mean_weights(shapes: CentredShapes) -> tuple[Array, Array]:
     assert shapes.weights is not None
     largest = shapes.weights.max()
     return shapes.squared_sizes / largest, shapes.weights / largest
-
-
-def _require_size(shapes: CentredShapes) -> None:
-    """Raise a DegenerateShapeError that names the shapes that are one point."""
-    empty = np.flatnonzero(~(shapes.squared_sizes > shapes.rounding**2))
-    if len(empty):
-        raise DegenerateShapeError(
-            f"Shape {shapes.format_names(empty)} has one visible landmark only, or several on one "
-            "point: it has no direction. Drop such shapes, or add landmarks."
-        )
 
 
 def _require_rotations(point: RigidPoint) -> None:

@@ -36,7 +36,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from defgpa.arrays import Array
 from defgpa.procrustes import Motions
-from defgpa.solvers.datum_space import CentredShapes, cross_products, invert, sum_products
+from defgpa.solvers.datum_space import CentredShapes, cross_products, sum_products
 
 LaplacianSolver = Callable[[Array], Array]
 
@@ -181,7 +181,7 @@ class RigidPoint:
             size = np.abs(values)
             size = np.maximum(size, 0.1 * size.max(axis=1, keepdims=True))
             return (vectors / size[:, np.newaxis]) @ vectors.mT
-        return invert(self.hessian_blocks)
+        return np.asarray(np.linalg.inv(self.hessian_blocks))
 
     @property
     def initial_radius(self) -> float:

@@ -25,7 +25,7 @@ _N_FIRST_ROUND, _N_SECOND_ROUND, _N_DESCENTS = 64, 12, 4  # starts that each sta
 
 def find_start(points: Array, shapes: CentredShapes, motions: Motions) -> Array:
     """Find a first Z_i (n, d, d) of every shape, in closed form."""
-    n, m, d = shapes.shape
+    n, m, d = points.shape
     if np.isnan(points).any():
         return _start_by_growing(points, shapes, motions)
     if d == 2 and min(n, m) <= _MAX_SPECTRAL_SIZE and not motions.reflections:

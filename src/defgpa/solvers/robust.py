@@ -30,39 +30,35 @@ one round, and must be rejected again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask, median_of_finite
+from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.rejection import Rejection
 from defgpa.procrustes import procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum_space import DatumSpaceFit
-from defgpa.solvers.l1_superimposition import Superimposition, superimpose_in_l1
+from defgpa.solvers.l1_superimposition import superimpose_in_l1
 from defgpa.solvers.leverage import find_expected_places
+from defgpa.solvers.residual_scores import (
+    FAINT,
+    WeightedFit,
+    judge_by_similarities,
+    score_residuals,
+    studentize,
+    weigh_gradually,
+)
 
-_EARLY_STIFFNESS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds
-_RIGID_ROUNDS = 8  # of reweighted similarities before any warp
-_RIGID_CAUTION = 1.2  # a landmark must be so many times as far off for similarities
-_MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, shapes bend
-_AS_WELL = 1.2  # of the residuals of warps: where those of similarities are smaller, they judge
-_EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
+STIFF_ROUNDS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds of warps
 _FULL_WEIGHT = 0.8  # share of the rejection score up to which a landmark keeps its weight
 _RETRIAL = 2.0  # of the rejection score: below, a rejected landmark gets a second chance, once
 _RETRIAL_ROUNDS = 4  # so many rounds remain after it
 _NEGLIGIBLE_WEIGHT = 0.05  # share of its given weight below which a landmark is rejected
 _LEAST_WEIGHT = 1e-3  # share of their given weight with which landmarks that are needed stay
-_FAINT = 1e-6  # share of its weight with which a rejected shape stays in the fit
-_PSEUDO_VIEWS = 6.0  # how strongly the scale of a landmark is drawn to the common scale
-_RESIDUAL_FLOOR = 1e-3  # of the size of the reference: smaller residuals are never suspicious
-_MAX_LEVEL = 4.0  # a shape whose median residual is so many times the usual is rejected whole
 _REFERENCE_TOL = 0.1  # of the standard error of the reference: a smaller step ends the rounds
 _WEIGHT_TOL = 0.01  # of the largest weight: a smaller change ends the rounds
-_MEDIAN_LENGTH = {1: 0.6744897501960817, 2: 1.1774100225154747, 3: 1.5381722544550522}  # of N(0, I)
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -88,14 +84,6 @@ class Robust:
     rejection: float = 5.0
     max_rejected_share: float = 0.4
     max_rounds: int = 12
-
-
-class WeightedFit(NamedTuple):
-    """What one weighted fit says about every landmark of every shape."""
-
-    reference: Array  # (m, d)
-    predicted: Array  # (n, m, d): each landmark through the warp of its shape, whatever its weight
-    leverage: Array  # (n, m): q; the weight of a landmark times q is its leverage
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +120,7 @@ def estimate_weights(
     given_weights: Array,
     fit: Callable[[Array, float], WeightedFit],
     settings: Robust,
+    early_stiffness: Sequence[float] = (1.0,),
 ) -> RobustWeights:
     """Estimate landmark weights by iteratively reweighted fits.
 
@@ -144,6 +133,8 @@ def estimate_weights(
     fit : callable (weights, stiffness) -> WeightedFit
         A least-squares fit with these weights and the smoothing times ``stiffness``.
     settings : Robust
+    early_stiffness : sequence of float
+        Factors on the smoothing in the first rounds.
 
     Returns
     -------
@@ -151,23 +142,20 @@ def estimate_weights(
     """
     n_dims = points.shape[-1]
     start = superimpose_in_l1(points, given_weights)
-    scores, is_far, _ = score_residuals(start.measure_distances(), n_dims)
-    rigid = measure_rigid_lengths(start, given_weights)
-    rigid_scores = score_residuals(rigid, n_dims).scores / _RIGID_CAUTION
-    if (rigid_scores > settings.rejection).any(axis=1).mean() > _MAX_DOUBTED_SHARE:
-        rigid_scores = np.zeros_like(rigid_scores)  # the shapes bend: similarities cannot judge
+    rigid = judge_by_similarities(start, given_weights, settings.rejection)
+    scores, is_far, _ = score_residuals(start.measure_distances(), n_dims, rigid.exchanged)
     weights = cut_weights(given_weights * weigh_gradually(scores), given_weights, scores, n_dims)
     is_rejected = is_far
 
     reference, has_retried, converged, n_rounds = None, False, False, 0
     while n_rounds < settings.max_rounds and not converged:
-        is_early = n_rounds < len(_EARLY_STIFFNESS)
+        is_early = n_rounds < len(early_stiffness)
         applied = fade_shapes(weights, is_rejected)
-        fitted = fit(applied, _EARLY_STIFFNESS[n_rounds] if is_early else 1.0)
+        fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0)
         lengths, studentized = studentize(fitted, weights, is_rejected, points)
-        scores, is_far, scales = score_residuals(studentized, n_dims)
-        if not is_early and _predicts_as_well(rigid, lengths):
-            scores = np.maximum(scores, rigid_scores)
+        scores, is_far, scales = score_residuals(studentized, n_dims, rigid.exchanged)
+        if not is_early and rigid.judges(lengths):
+            scores = np.maximum(scores, rigid.scores)
 
         shares = weigh_gradually(scores) if is_early else weigh_finally(scores, settings.rejection)
         weights = cut_weights(given_weights * shares, given_weights, scores, n_dims)
@@ -191,9 +179,9 @@ def estimate_weights(
 
     fitted = fit(fade_shapes(weights, is_rejected), 1.0)
     lengths, studentized = studentize(fitted, weights, is_rejected, points)
-    scores = score_residuals(studentized, n_dims).scores
-    if _predicts_as_well(rigid, lengths):
-        scores = np.maximum(scores, rigid_scores)
+    scores = score_residuals(studentized, n_dims, rigid.exchanged).scores
+    if rigid.judges(lengths):
+        scores = np.maximum(scores, rigid.scores)
     return RobustWeights(
         weights=np.where(is_rejected[:, np.newaxis], 0.0, weights),
         scores=scores,
@@ -202,100 +190,6 @@ def estimate_weights(
         n_rounds=n_rounds + 1,
         converged=converged,
     )
-
-
-def measure_rigid_lengths(start: Superimposition, given_weights: Array) -> Array:
-    """Measure how far landmarks (n, m) are from where similarities have them, robustly.
-
-    The L1 norm bears a third of wrong landmarks, but is drawn to them; weights that fall to
-    nothing, from there on, are not.
-    """
-    rigid, n_dims = start, start.reference.shape[-1]
-    for _ in range(_RIGID_ROUNDS):
-        scores = score_residuals(rigid.measure_distances(), n_dims).scores
-        rigid = rigid.refit(given_weights * weigh_gradually(scores))
-    return rigid.measure_distances()
-
-
-def _predicts_as_well(rigid_lengths: Array, lengths: Array) -> bool:
-    """Return whether similarities predict landmarks about as well as the warps do without them.
-
-    Then a landmark that is far off for similarities is wrong, though a warp may follow it.
-    """
-    return bool(np.nanmedian(rigid_lengths) < _AS_WELL * np.nanmedian(lengths))
-
-
-def studentize(
-    fitted: WeightedFit, weights: Array, is_rejected: Mask, points: Array
-) -> tuple[Array, Array]:
-    """Compute leave-one-out residual lengths, and with one variance whatever weight and leverage.
-
-    Parameters
-    ----------
-    fitted : WeightedFit
-        Of weights that are faint in rejected shapes.
-    weights : array (n, m)
-        Weights before that.
-    is_rejected : array (n,) of bool
-        Shapes that have no share in the reference.
-    points : array (n, m, d)
-        NaN where missing.
-
-    Returns
-    -------
-    lengths, studentized : array (n, m)
-        Relative to the size of the reference; NaN where missing.
-    """
-    in_reference = np.where(is_rejected[:, np.newaxis], 0.0, weights)
-    totals, unit = in_reference.sum(axis=0), weights.max()
-    size = np.sqrt((fitted.reference**2).sum(axis=1) @ totals / totals.sum())
-    lengths = np.linalg.norm(fitted.reference - fitted.predicted, axis=-1) / size
-    leverage = np.where(is_rejected[:, np.newaxis], _FAINT, 1.0) * fitted.leverage
-    # r / ((1 - w q)(1 - w / c)), over the root of 1 + q / (1 - w q) + 1 / (c - w)
-    left_out = np.maximum(1.0 - weights * leverage, 1e-3)
-    share = np.clip(in_reference / np.maximum(totals, _TINY), 0.0, 0.9)
-    others = np.maximum(totals - in_reference, np.maximum(0.1 * totals, _TINY))
-    variance = 1.0 + unit * leverage / np.maximum(left_out, 0.05) + unit / others
-    lengths = np.where(np.isfinite(points[..., 0]), lengths / left_out / (1.0 - share), np.nan)
-    return lengths, lengths / np.sqrt(variance)
-
-
-class Scores(NamedTuple):
-    """Residuals in robust standard deviations, with what they were divided by."""
-
-    scores: Array  # (n, m), zero where missing
-    is_far: Mask  # (n,): shapes whose median residual is far beyond that of the others
-    scales: Array  # (n, m): standard deviation of each residual in one dimension
-
-
-def score_residuals(lengths: Array, n_dims: int) -> Scores:
-    """Divide residual lengths by robust scales of their landmark and shape.
-
-    Parameters
-    ----------
-    lengths : array (n, m)
-        NaN where missing.
-    n_dims : int
-    """
-    to_deviation = 1.0 / _MEDIAN_LENGTH[n_dims]
-    common = max(to_deviation * float(np.nanmedian(lengths)), _RESIDUAL_FLOOR)
-    views = np.isfinite(lengths).sum(axis=0)
-    of_landmarks = to_deviation * _median_or(lengths, 0, common / to_deviation)
-    pooled = (views * of_landmarks**2 + _PSEUDO_VIEWS * common**2) / (views + _PSEUDO_VIEWS)
-    scales = np.broadcast_to(np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR), lengths.shape)
-    levels = to_deviation * _median_or(lengths / scales, 1, 1.0 / to_deviation)
-    scales = scales * np.maximum(levels, 1.0)[:, np.newaxis]
-    return Scores(np.nan_to_num(lengths / scales), levels > _MAX_LEVEL, scales)
-
-
-def _median_or(values: Array, axis: int, default: float) -> Array:
-    """Compute medians along an axis, skipping NaN, with a default where there is nothing else."""
-    return np.nan_to_num(median_of_finite(values, axis), nan=default)
-
-
-def weigh_gradually(scores: Array) -> Array:
-    """Compute Geman-McClure weights, which never vanish, so that a landmark can come back."""
-    return 1.0 / (1.0 + (scores / _EARLY_SCALE) ** 2) ** 2
 
 
 def weigh_finally(scores: Array, rejection: float) -> Array:
@@ -332,7 +226,7 @@ def fade_shapes(weights: Array, is_rejected: Mask) -> Array:
     The penalty of a warp is relative to the total weight of its shape, so a rejected shape still
     gets the warp that registers it onto the reference.
     """
-    return weights * np.where(is_rejected, _FAINT, 1.0)[:, np.newaxis]
+    return weights * np.where(is_rejected, FAINT, 1.0)[:, np.newaxis]
 
 
 def _find_rejected(weights: Array, given_weights: Array) -> Mask:

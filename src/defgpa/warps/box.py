@@ -17,7 +17,6 @@ import numpy as np
 from defgpa.arrays import Array, Stack
 from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.base import FactoredBasis
-from defgpa.warps.control_points import measure_principal_box
 from defgpa.warps.thin_plate import fit_interpolating_spline
 from defgpa.warps.warp import Warp
 
@@ -57,7 +56,7 @@ class Box(Stack):
 
 def make_principal_box(geometry: Geometry, padding: float) -> Box:
     """Make the box around the visible points, ``padding`` times each side wider at both ends."""
-    low, high = measure_principal_box(geometry)
+    low, high = geometry.principal_box
     offset = 0.5 * (low + high)
     half = (0.5 + padding) * (high - low)
     # thinner boxes would make derivatives across them explode

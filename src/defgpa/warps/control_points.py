@@ -121,14 +121,7 @@ class Grid(Stack):
 
 def make_principal_grid(geometry: Geometry, counts: tuple[int, ...]) -> Grid:
     """Make a grid inside the principal box of every shape, at k / (K + 1), k = 1 … K."""
-    low, high = measure_principal_box(geometry)
+    low, high = geometry.principal_box
     size = geometry.size[:, None]
     step = (high - low) / (np.array(counts) + 1)
     return Grid(counts, geometry.axes, (low + step) / size, step / size)
-
-
-def measure_principal_box(geometry: Geometry) -> tuple[Array, Array]:
-    """Return the low (n, d) and high (n, d) ends of the points along the principal axes."""
-    # missing points count too: they are at the centroid, inside the box of the others
-    local = geometry.axes.mT @ geometry.centred.mT
-    return local.min(axis=-1), local.max(axis=-1)

@@ -35,7 +35,7 @@ from defgpa.warps.lattice import (
     find_cells,
     make_lattice_points,
 )
-from defgpa.warps.parameters import require_not_negative
+from defgpa.warps.parameters import require_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +175,8 @@ class FreeForm(WarpFamily[FreeFormBasis]):
 
     def bases(self, geometry: Geometry) -> FreeFormBasis:
         """Make the bases of n shapes, stacked."""
-        require_not_negative(self.smoothing, "smoothing", "FreeForm")
-        require_not_negative(self.padding, "padding", "FreeForm")
+        require_number(self.smoothing, "smoothing", "FreeForm")
+        require_number(self.padding, "padding", "FreeForm")
         box = make_principal_box(geometry, self.padding)
         return FreeFormBasis(
             self._count_cells(geometry.points.shape[-1]),

@@ -21,7 +21,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.warps.distances import TINY, compute_squared_distances
-from defgpa.warps.parameters import require_degree, require_number, require_positive
+from defgpa.warps.parameters import require_degree, require_number
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,13 @@ class DistanceQuantile:
             "a number above 0 and at most 1",
             lambda number: 0.0 < number <= 1.0,
         )
-        require_positive(self.times, "times", "DistanceQuantile")
+        require_number(
+            self.times,
+            "times",
+            "DistanceQuantile",
+            "a positive number",
+            lambda number: 0.0 < number < np.inf,
+        )
         rows, columns = np.triu_indices(centres.shape[-2], 1)
         if not len(rows):
             return np.ones(centres.shape[:-2])  # a single centre: the shape's own unit

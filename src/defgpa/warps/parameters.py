@@ -88,9 +88,13 @@ def _format_value(value: object) -> str:
 
 
 def require_number(
-    value: object, name: str, owner: str, description: str, is_allowed: Callable[[float], bool]
+    value: object,
+    name: str,
+    owner: str,
+    description: str = "a number of at least 0",
+    is_allowed: Callable[[float], bool] = lambda number: 0.0 <= number < np.inf,
 ) -> None:
-    """Raise a ValueError unless ``value`` is a number that is allowed."""
+    """Raise a ValueError unless ``value`` is a number that is allowed, by default one from 0 on."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float, np.number))
@@ -99,17 +103,6 @@ def require_number(
         raise ValueError(
             f"The '{name}' parameter of {owner} must be {description}. Got {value!r} instead."
         )
-
-
-def require_not_negative(value: object, name: str, owner: str) -> None:
-    """Raise a ValueError unless ``value`` is a finite number of at least zero."""
-    description = "a number of at least 0"
-    require_number(value, name, owner, description, lambda number: 0.0 <= number < np.inf)
-
-
-def require_positive(value: object, name: str, owner: str) -> None:
-    """Raise a ValueError unless ``value`` is a finite number above zero."""
-    require_number(value, name, owner, "a positive number", lambda number: 0.0 < number < np.inf)
 
 
 def require_degree(value: object, name: str, owner: str, minimum: int, maximum: int) -> None:

@@ -26,7 +26,7 @@ from defgpa.arrays import Array, Index
 from defgpa.geometry import Geometry
 from defgpa.warps.base import WarpFamily
 from defgpa.warps.box import BoxedBasis, make_principal_box
-from defgpa.warps.parameters import require_degree, require_not_negative
+from defgpa.warps.parameters import require_degree, require_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Polynomial(WarpFamily[PolynomialBasis]):
     def bases(self, geometry: Geometry) -> PolynomialBasis:
         """Make the bases of n shapes, stacked."""
         require_degree(self.degree, "degree", "Polynomial", 1, 4)
-        require_not_negative(self.smoothing, "smoothing", "Polynomial")
+        require_number(self.smoothing, "smoothing", "Polynomial")
         box = make_principal_box(geometry, padding=0.0)
         # a flat shape has no thickness to measure in: rounding must not look like one
         half = np.where(geometry.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))

@@ -42,7 +42,7 @@ from defgpa.warps.control_points import (
 )
 from defgpa.warps.distances import compute_squared_distances
 from defgpa.warps.kernels import DistanceQuantile, Gaussian, Kernel
-from defgpa.warps.parameters import require_degree, require_not_negative
+from defgpa.warps.parameters import require_degree, require_number
 from defgpa.warps.polynomial import (
     evaluate_polynomial_gradients,
     evaluate_polynomials,
@@ -283,7 +283,7 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         return controls
 
     def _check(self) -> None:
-        require_not_negative(self.smoothing, "smoothing", "RadialBasis")
+        require_number(self.smoothing, "smoothing", "RadialBasis")
         if self._at_landmarks and self.control_points != "landmarks":
             raise ValueError(
                 "The 'control_points' parameter of RadialBasis must be points (k, d), a function "

@@ -45,7 +45,7 @@ from defgpa.warps.control_points import (
     make_principal_grid,
 )
 from defgpa.warps.distances import BLOCK_BYTES, TINY, compute_squared_distances, make_wider_array
-from defgpa.warps.parameters import DEFAULT_SMOOTHING, require_not_negative
+from defgpa.warps.parameters import DEFAULT_SMOOTHING, require_number
 from defgpa.warps.warp import Warp
 
 BENDING_SIGN = {2: 1.0, 3: -1.0}  # the bending of Σ φ(‖x − c_k‖) w_k is this times wᵀ K w
@@ -245,7 +245,7 @@ class ThinPlateSpline(WarpFamily[ThinPlateBasis]):
             )
         for name in ("smoothing", "theta", "ridge"):
             if getattr(self, name) is not None:
-                require_not_negative(getattr(self, name), name, "ThinPlateSpline")
+                require_number(getattr(self, name), name, "ThinPlateSpline")
         dim, grid = geometry.points.shape[-1], None
         if self.control_points is None:
             counts = check_points_per_axis(self.points_per_axis, dim, "ThinPlateSpline")

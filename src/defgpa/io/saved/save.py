@@ -31,7 +31,7 @@ from defgpa.shapes import Shapes
 from defgpa.warps import FactoredBasis, Warp
 
 FORMAT, VERSION = "defgpa-alignment", 2
-_FIELDS = ("reference", "eigenvalues", "turn", "registration")  # stored as they are, in this order
+_FIELDS = ("reference", "eigenvalues", "_turn", "_registration")  # in this order, as they are
 _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
@@ -136,7 +136,7 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
         "landmarks": list(shapes.landmarks),
         "faces": encode(shapes.faces, arrays),
         "metadata": json.loads(json.dumps(dict(shapes.metadata), default=str)),
-        **{key: encode(getattr(alignment, key), arrays) for key in _FIELDS},
+        **{key.lstrip("_"): encode(getattr(alignment, key), arrays) for key in _FIELDS},
         "bases": encode_stack([warp.basis for warp in warps], arrays),
         "weights": [encode(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encode(offsets, arrays),
@@ -164,8 +164,9 @@ def _decode_alignment(content: Fields, arrays: Mapping[str, Array]) -> Alignment
     if len(warps) != shapes.n_shapes:
         raise FormatError(f"the coefficients of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
-    values = {key: decode(content[key], arrays) for key in ("diagnostics", *_FIELDS)}
-    findings = tuple(Finding.from_dict(fields) for fields in content["findings"])
+    fields = ("diagnostics", *_FIELDS)
+    values = {key: decode(content[key.lstrip("_")], arrays) for key in fields}
+    findings = tuple(Finding.from_dict(finding) for finding in content["findings"])
     rejection = decode(content.get("rejection"), arrays)
     return Alignment(shapes=shapes, warps=warps, findings=findings, rejection=rejection, **values)
 
