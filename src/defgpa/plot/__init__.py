@@ -21,9 +21,15 @@ from defgpa.plot._displacements import (
     displacements,
     sliding,
 )
-from defgpa.plot._effects import effects, pairwise
+from defgpa.plot._effects import effect_sizes, effects, pairwise
 from defgpa.plot._grid import deformation_grid
-from defgpa.plot._groups import canonical_variates, disparity, group_allometry, trajectories
+from defgpa.plot._groups import (
+    between_groups,
+    canonical_variates,
+    disparity,
+    group_allometry,
+    trajectories,
+)
 from defgpa.plot._maps import missing_map, residual_map
 from defgpa.plot._mean_shapes import allometry, landmark_differences, repeatability, symmetry
 from defgpa.plot._overlay import before_and_after, landmark_ellipses, overlay, predictions
@@ -35,6 +41,7 @@ __all__ = [
     "allometry",
     "back_projection",
     "before_and_after",
+    "between_groups",
     "canonical_variates",
     "components",
     "covariation",
@@ -44,6 +51,7 @@ __all__ = [
     "disparity",
     "displacement_heat",
     "displacements",
+    "effect_sizes",
     "effects",
     "group_allometry",
     "landmark_differences",

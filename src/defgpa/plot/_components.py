@@ -14,7 +14,7 @@ from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
 from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.shapes import Shapes
-from defgpa.statistics import Outliers, ShapePCA
+from defgpa.statistics import EigenvalueVariance, Outliers, ShapePCA
 
 
 def components(
@@ -168,12 +168,14 @@ def _describe_axes(
     return axes[0], axes[1]
 
 
-def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) -> style.Artists:
+def scree(
+    pca: ShapePCA | EigenvalueVariance, ax: Axes | None = None, *, max_components: int = 12
+) -> style.Artists:
     """Draw the shares of the variance, component by component, and their cumulative sum.
 
     Parameters
     ----------
-    pca : ShapePCA
+    pca : ShapePCA or EigenvalueVariance
         Fitted to shapes.
     ax : Axes, optional
         Where to draw; a new figure by default.
@@ -194,7 +196,8 @@ def scree(pca: ShapePCA, ax: Axes | None = None, *, max_components: int = 12) ->
     5
     """
     axes = style.prepare_axes(ax, 2)
-    shares = 100 * pca.explained_variance_ratio_[:max_components]
+    ratios = pca.explained_variance_ratio_ if isinstance(pca, ShapePCA) else pca.shares
+    shares = 100 * ratios[:max_components]
     numbers = np.arange(1, len(shares) + 1)
     bars = axes.bar(numbers, shares, color=style.SKY, label="share")
     total = axes.plot(
@@ -218,7 +221,7 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     Returns
     -------
     Artists
-        ``usual`` dots, ``odd`` ones beyond the ``fence``, and ``names`` beside these.
+        ``dots`` of the groups, rings around ``odd`` ones beyond the ``limit``, and their ``names``.
 
     Examples
     --------
@@ -226,31 +229,33 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     >>> from matplotlib.figure import Figure
     >>> a = defgpa.EuclideanGPA().fit(defgpa.datasets.load_wings()).alignment_
     >>> artists = outliers(defgpa.statistics.outliers(a), Figure().subplots())
-    >>> len(artists.usual.get_xdata()) + len(artists.odd.get_xdata())
+    >>> len(artists.dots[0].get_xdata())
     24
     """
     axes = style.prepare_axes(ax, 2)
     order = ranking.order
     numbers, odd = np.arange(1, len(order) + 1), ranking.flagged[order]
     places = np.column_stack([numbers, ranking.distances[order]])
-    look = {"markersize": style.choose_marker_size(len(order)), "clip_on": False}
-    usual = style.draw_dots(axes, places[~odd], "usual", "o", style.OBSERVED, **look)
-    beyond = style.draw_dots(axes, places[odd], "outlier", "X", style.VERMILLION, **look)
     grouped = len(set(ranking.groups)) > 1
+    groups = [ranking.groups[i] for i in order] if grouped else None
+    dots = style.draw_groups(axes, places, groups)
+    ring = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 1.5}
+    ring["markersize"] = 1.8 * style.choose_marker_size(len(order))
+    rings = axes.plot(*places[odd].T, "o", label="outlier", **ring)[0]
     rule = "1.5 × IQR above the upper quartile"
-    fence = axes.plot(
+    limit = axes.plot(
         numbers,
-        ranking.fences[order],
+        ranking.limits[order],
         marker="_" if grouped else None,
         linestyle="none" if grouped else "--",
         color=style.GREY,
         label=f"{rule} of its group" if grouped else rule,
         zorder=1,
     )[0]
-    axes.set_ylim(0, 1.06 * float(max(ranking.distances.max(), ranking.fences.max())))
+    axes.set_ylim(0, 1.15 * float(max(ranking.distances.max(), ranking.limits.max())))
     axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
     named = np.flatnonzero(odd)[:12]
     texts = [style.shorten(ranking.names[order[k]]) for k in named]
     names = tuple(style.label_points(axes, places[named], texts))
     style.add_legend(axes)
-    return style.Artists(usual=usual, odd=beyond, fence=fence, names=names)
+    return style.Artists(dots=tuple(dots.values()), odd=rings, limit=limit, names=names)

@@ -15,12 +15,22 @@ from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.plot._views import choose_magnification, choose_view, draw_change, find_limits
 from defgpa.statistics import (
     EvolutionaryRates,
+    MeasurementError,
+    ModelComparison,
     ModuleTest,
     PhylogeneticComponents,
     PhylogeneticSignal,
     TwoBlockPLS,
 )
 
+PermutedStatistic = (
+    ModuleTest
+    | TwoBlockPLS
+    | PhylogeneticSignal
+    | EvolutionaryRates
+    | ModelComparison
+    | MeasurementError
+)
 _LABELS = {
     "phylomorphospace": "PC{} ({:.1f} % of the variance)",
     "phylogenetic": "phylogenetic PC{} ({:.1f} %)",
@@ -216,14 +226,15 @@ def _describe_block(pls: TwoBlockPLS, axis: int, block: str, name: str) -> Shape
 
 
 def permuted(
-    result: ModuleTest | TwoBlockPLS | PhylogeneticSignal | EvolutionaryRates,
+    result: PermutedStatistic,
     ax: Axes | None = None,
 ) -> style.Artists:
     """Draw the observed statistic in the histogram of its permuted values.
 
     Parameters
     ----------
-    result : ModuleTest, TwoBlockPLS, PhylogeneticSignal or EvolutionaryRates
+    result : ModuleTest, TwoBlockPLS, PhylogeneticSignal, EvolutionaryRates, ModelComparison or \
+MeasurementError
         Of a permutation test.
     ax : Axes, optional
         Where to draw; a new figure by default.
@@ -243,7 +254,7 @@ def permuted(
     >>> permuted(found, Figure().subplots()).label.get_text()[:4]
     'CR ='
     """
-    name, observed, values = _describe(result)
+    name, observed, values, z, p = _describe(result)
     axes = style.prepare_axes(ax, 2)
     bars = axes.hist(values, bins=40, color=style.MISSING, label="permutations")[2]
     line = axes.axvline(observed, color=style.REFERENCE, linewidth=2, label="observed")
@@ -254,10 +265,9 @@ def permuted(
         )
     axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the figures
     middle = 0.5 * sum(axes.get_xlim())
-    # the Z of a phylogenetic signal is that of its likelihood, not of K
-    z = "" if isinstance(result, PhylogeneticSignal) else f"Z = {result.z:.2f}, "
+    words = f"P = {p:.3g}" if z is None else f"Z = {z:.2f}, P = {p:.3g}"
     label = axes.annotate(
-        f"{name} = {observed:.3f}\n{z}P = {result.p:.3g}",
+        f"{name} = {observed:.3f}\n{words}",
         (observed, 0.97),
         xycoords=("data", "axes fraction"),
         xytext=(-6 if observed > middle else 6, 0),
@@ -270,13 +280,19 @@ def permuted(
     return style.Artists(bars=tuple(bars), observed=line, label=label, interval=interval)
 
 
-def _describe(
-    result: ModuleTest | TwoBlockPLS | PhylogeneticSignal | EvolutionaryRates,
-) -> tuple[str, float, Array]:
-    """Return the name of a statistic, its observed value, and the permuted ones."""
-    if isinstance(result, PhylogeneticSignal):
-        return "K", result.k, result.permuted_k
-    if isinstance(result, EvolutionaryRates):
-        return "ratio of rates", result.ratio, result.permuted
-    name = result.statistic if isinstance(result, ModuleTest) else "r-PLS"
-    return name, result.observed, result.permuted
+def _describe(result: PermutedStatistic) -> tuple[str, float, Array, float | None, float]:
+    """Return the name of a statistic, its observed value, the permuted ones, Z and P."""
+    match result:
+        case PhylogeneticSignal():  # its Z is that of the likelihood, not of K
+            return "K", result.k, result.permuted_k, None, result.p
+        case EvolutionaryRates():
+            return "ratio of rates", result.ratio, result.permuted, result.z, result.p
+        case ModelComparison():
+            row = result.table.rows[0]
+            return "F of the added terms", row.f, result.permuted, row.z, row.p
+        case MeasurementError():
+            row = result.table["replicate"]
+            return "F of the replicate", row.f, result.permuted, row.z, row.p
+        case TwoBlockPLS():
+            return "r-PLS", result.r, result.permuted, result.z, result.p
+    return result.statistic, result.observed, result.permuted, result.z, result.p

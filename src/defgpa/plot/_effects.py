@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
-from defgpa.statistics import PairwiseDistances, ProcrustesAnova
+from defgpa.statistics import EffectSizes, PairwiseDistances, ProcrustesAnova
 
 _PALE = ListedColormap(style.ERRORS(np.linspace(0.0, 0.6, 256)))  # dark figures stay readable
 
@@ -130,3 +130,48 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
         axes.spines[side].set_visible(False)
     axes.figure.colorbar(image, ax=axes, label="Procrustes distance", shrink=0.8)
     return style.Artists(image=image, labels=labels)
+
+
+def effect_sizes(sizes: EffectSizes, ax: Axes | None = None) -> style.Artists:
+    """Draw how far the statistic of every data set lies above chance, in one unit.
+
+    Two effects differ where their distance is large against both bars, the standard deviations of
+    their permuted values.
+
+    Parameters
+    ----------
+    sizes : EffectSizes
+        Of ``defgpa.statistics.compare_effect_sizes``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``observed``, the markers, their ``spreads``, and ``labels``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import compare_effect_sizes, integration
+    >>> from matplotlib.figure import Figure
+    >>> x = np.random.default_rng(0).normal(size=(2, 20, 8, 2))
+    >>> sizes = compare_effect_sizes([integration(own, "aaaabbbb", 99) for own in x])
+    >>> len(effect_sizes(sizes, Figure().subplots()).labels)
+    2
+    """
+    k = len(sizes.names)
+    axes = style.prepare_axes(ax, 2, height=1.3 + 0.55 * k)
+    places = np.arange(k)
+    low, high = sizes.deviations - sizes.spreads, sizes.deviations + sizes.spreads
+    spreads = axes.hlines(places, low, high, color=style.MISSING, linewidth=6)
+    observed = axes.plot(sizes.deviations, places, "D", color=style.REFERENCE)[0]
+    labels = tuple(
+        style.annotate_point(axes, f"Z = {z:.2f}", (x, place), (0, 7), ha="center")
+        for z, x, place in zip(sizes.effect_sizes, sizes.deviations, places, strict=True)
+    )
+    axes.axvline(0.0, color=style.GREY, linewidth=1, zorder=0)
+    axes.set_yticks(places, [style.shorten(name) for name in sizes.names])
+    axes.set_ylim(k - 0.5, -0.7)
+    axes.set_xlabel(f"{sizes.statistic} above chance, transformed, ± 1 SD of chance")
+    return style.Artists(observed=observed, spreads=spreads, labels=labels)

@@ -137,6 +137,51 @@ def canonical_variates(
     return style.Artists(specimens=specimens, rings=rings, ends=ends, magnify=factor)
 
 
+def between_groups(classification: Classification, ax: Axes | None = None) -> style.Artists:
+    """Draw the scores of between-group PCA, every specimen left out of the means of the groups.
+
+    Scores that are not left out part groups even in noise. With two groups there is one axis, and
+    the scores that are not left out stand across.
+
+    Parameters
+    ----------
+    classification : Classification
+        Of ``defgpa.statistics.classify``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Artists
+        ``specimens``, one marker set a group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from defgpa.statistics import classify
+    >>> from matplotlib.figure import Figure
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(12, 8, 2))
+    >>> classification = classify(x, list("abc") * 4, 2, n_permutations=9)
+    >>> len(between_groups(classification, Figure().subplots()).specimens)
+    3
+    """
+    axes = style.prepare_axes(ax, 2)
+    left_out = classification.between_scores_left_out
+    has_second = left_out.shape[1] > 1
+    points = left_out[:, :2]
+    if not has_second:
+        points = np.column_stack([classification.between_scores[:, 0], left_out[:, 0]])
+    names = [classification.groups[group] for group in classification.true]
+    specimens = tuple(style.draw_groups(axes, points, names).values())
+    axes.set(
+        xlabel="bgPC1, left out" if has_second else "bgPC1, not left out",
+        ylabel="bgPC2, left out" if has_second else "bgPC1, left out",
+    )
+    style.add_legend(axes)
+    return style.Artists(specimens=specimens)
+
+
 def group_allometry(result: GroupAllometry, ax: Axes | None = None) -> style.Artists:
     """Draw the three common scores of allometry over size: CAC, regression score, predicted line.
 
@@ -176,7 +221,11 @@ def group_allometry(result: GroupAllometry, ax: Axes | None = None) -> style.Art
         panel.tick_params(labelsize=7)
     panels[1].set_xlabel("log size")
     handles = list(scores[0])
-    style.add_legend(panels[0], handles, ncols=min(4, len(handles)))
+    n_columns = style.count_legend_columns(panels[0], handles, min(4, len(handles)))
+    legend = style.add_legend(panels[0], handles, ncols=n_columns)
+    # the layout would make the first panel as wide as the legend: reserve its height alone
+    legend.set_in_layout(False)
+    panels[0].set_title("\n" * ((len(handles) - 1) // n_columns) + " ")
     return style.Artists(panels=panels, scores=tuple(scores))
 
 

@@ -171,10 +171,7 @@ def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: 
     place |= {"borderaxespad": 0.2}
     place |= options
     shown = ax.get_legend_handles_labels()[0] if handles is None else handles
-    longest = max((len(str(handle.get_label())) for handle in shown), default=0)
-    # a legend wider than the figure would leave no room for the axes
-    fitting = int(0.9 * ax.figure.get_figwidth() // (0.5 + 0.085 * longest))
-    place["ncols"] = max(1, min(place["ncols"], fitting))
+    place["ncols"] = count_legend_columns(ax, shown, place["ncols"])
     legend = ax.legend(handles=shown, frameon=False, **place)
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
@@ -182,6 +179,13 @@ def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: 
             handle.set_markersize(max(5.0, handle.get_markersize()))
             handle.set_markeredgewidth(max(1.0, handle.get_markeredgewidth()))
     return legend
+
+
+def count_legend_columns(ax: AnyAxes, handles: Sequence[Artist], most: int) -> int:
+    """Count the columns of a legend that fit; one wider than the figure leaves the axes no room."""
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    fitting = int(0.9 * ax.figure.get_figwidth() // (0.5 + 0.085 * longest))
+    return max(1, min(most, fitting))
 
 
 def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:

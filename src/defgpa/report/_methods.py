@@ -24,6 +24,7 @@ from defgpa.statistics import (
     GroupAllometry,
     LandmarkDifferences,
     MeasurementError,
+    ModelComparison,
     ModuleTest,
     PairwiseDistances,
     PhylogeneticComponents,
@@ -172,7 +173,7 @@ def _describe_alignment(alignment: Alignment) -> str:
     incomplete = not alignment.shapes.visible.all()
     unaided = " Missing landmarks were neither dropped nor imputed in the fit."
     spline = " (Bookstein 1989)"
-    match alignment.registration:
+    match alignment._registration:
         case MotionRegistration(motions):
             scaling = " with scaling" if motions.scaling else ""
             return (
@@ -264,8 +265,10 @@ def _describe_statistic(statistic: Statistic) -> str:
             return "Integration of modules was tested by r-PLS (Adams & Collyer 2016)."
         case ModuleTest():
             return "Modularity was tested by the covariance ratio (Adams 2016)."
+        case ModelComparison():
+            return "Nested models were compared by what the larger one explains in addition."
         case EffectSizes():
-            return "Effect sizes were compared by differences of Z (Adams & Collyer 2016)."
+            return "Effect sizes were compared by two-sample z (Adams & Collyer 2016)."
         case EigenvalueVariance():
             return "Integration was measured by the relative variance of eigenvalues."
         case GroupAllometry():

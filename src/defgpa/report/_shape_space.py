@@ -90,7 +90,7 @@ def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> d
 
 def _pack_distances(ranking: Outliers) -> dict[str, object]:
     """Pack how far each specimen is from the mean, and the limit of every group."""
-    limits = dict(zip(ranking.groups, ranking.fences, strict=True))
+    limits = dict(zip(ranking.groups, ranking.limits, strict=True))
     return {
         "distance": list_finite(ranking.distances),
         "limits": [{"group": str(group), "at": float(at)} for group, at in limits.items()],
@@ -116,7 +116,7 @@ def _tabulate_outliers(ranking: Outliers) -> dict[str, object]:
     """Tabulate the specimens farthest from the mean, and landmarks far from their prediction."""
     grouped, count = any(ranking.groups), int(ranking.flagged.sum())
     rows = [
-        {**row, "distance": format_number(row["distance"]), "fence": format_number(row["fence"])}
+        {**row, "distance": format_number(row["distance"]), "limit": format_number(row["limit"])}
         for row in ranking.table()[: min(max(_LISTED, count), _MAX_ROWS)]
     ]
     cells = [

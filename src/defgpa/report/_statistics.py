@@ -23,6 +23,7 @@ from defgpa.statistics import (
     GroupAllometry,
     LandmarkDifferences,
     MeasurementError,
+    ModelComparison,
     ModuleTest,
     PairwiseDistances,
     PhylogeneticComponents,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 Links = Sequence[tuple[int, int]]
 TabularStatistic = (
     ProcrustesAnova
+    | ModelComparison
     | PairwiseDistances
     | Allometry
     | LandmarkDifferences
@@ -74,7 +76,13 @@ class Section(NamedTuple):
     table: Sequence[Sequence[str]]  # its header and rows
     picture: dict[str, str] | None  # addresses of the figure by format; None without matplotlib
     further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()  # tables with their captions
+    second_picture: dict[str, str] | None = None
     id: str = ""
+
+    @property
+    def pictures(self) -> list[dict[str, str]]:
+        """All figures."""
+        return [picture for picture in (self.picture, self.second_picture) if picture]
 
     @property
     def tables(self) -> tuple[tuple[str, Sequence[Sequence[str]]], ...]:
@@ -114,6 +122,7 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     how = (
         f"{anova.formula}. {weighted}{order}; the F of each is compared with "
         f"{anova.permutations.count:,} permutations of the residuals of the model without it."
+        + "".join(f" F of {a} is over the mean square of {b}." for a, b in anova.error.items())
     )
     significant = [row.term for row in anova.table if row.p <= _LEVEL]
     result = f"No term is significant (P ≤ {_LEVEL:g})."
@@ -125,6 +134,16 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     return Section(
         "What shape depends on", (how, result), caption, _tabulate_effects(anova.table), picture
     )
+
+
+def _describe_model_comparison(comparison: ModelComparison, links: Links) -> Section:
+    row = comparison.table.rows[0]
+    words = (
+        f"What {comparison.full} explains beyond {comparison.reduced}: {row.r_squared:.1%} of the "
+        f"variance (P {format_p(row.p)}), by permuting the residuals of the smaller model.",
+    )
+    table, picture = _tabulate_effects(comparison.table), _draw("permuted", comparison)
+    return Section("Models compared", words, "Added terms", table, picture)
 
 
 def _describe_pairwise(distances: PairwiseDistances, links: Links) -> Section:
@@ -236,6 +255,8 @@ def _describe_classification(classification: Classification, links: Links) -> Se
         "The figure shows the canonical variates with the shapes at their ends; ringed specimens "
         "were assigned to another group. Variates are made to part the groups: how well they do "
         "is said by the table, not by the figure.",
+        "The second figure has the scores of between-group PCA, every specimen left out of the "
+        "means. Scores that are not left out show groups even in noise.",
     )
     rows = [
         (name, *map(str, row))
@@ -247,7 +268,8 @@ def _describe_classification(classification: Classification, links: Links) -> Se
     picture = _draw("canonical_variates", classification, height=6.0, links=links)
     caption = "Specimens by group and assignment"
     heading = "Can the groups be told apart?"
-    return Section(heading, words, caption, table, picture, further)
+    between = _draw("between_groups", classification)
+    return Section(heading, words, caption, table, picture, further, between)
 
 
 def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
@@ -287,17 +309,24 @@ def _describe_modules(test: ModuleTest, links: Links) -> Section:
     )
     table = [("Module", "Module", test.statistic)]
     table += [(str(a), str(b), format_number(value)) for a, b, value in test.to_rows()]
-    heading = "Modularity" if test.statistic == "CR" else "Integration"
+    kind = "Modularity" if test.statistic == "CR" else "Integration"
+    heading = f"{kind}: {format_some(test.modules, 3)}"
     return Section(heading, words, "Pairs of modules", table, _draw("permuted", test))
 
 
 def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
-    words = ("Effect sizes compared: the difference of two Z over its standard error.",)
+    words = (
+        f"How far {sizes.statistic} lies above chance, compared between {len(sizes.names)} tests: "
+        "z is the difference of two, transformed to be normal under chance, over its standard "
+        "error. Z of each is in units of its own chance, so z is not the difference of Z.",
+    )
     effects = zip(sizes.names, sizes.effect_sizes, strict=True)
     table = [("", "Z"), *((n, format_number(z)) for n, z in effects)]
     rows = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in sizes.to_rows()]
-    further = (("Pairs", [("Pair", "Difference", "P"), *rows]),)
-    return Section("Effect sizes compared", words, "Effect sizes", table, None, further)
+    further = (("Pairs", [("Pair", "z of the difference", "P"), *rows]),)
+    picture = _draw("effect_sizes", sizes, height=1.3 + 0.55 * len(sizes.names))
+    heading = f"Effect sizes compared: {sizes.statistic}"
+    return Section(heading, words, "Effect sizes", table, picture, further)
 
 
 def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> Section:
@@ -308,7 +337,8 @@ def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> S
     )
     figures = (result.vrel, result.z, float(np.sqrt(result.z_variance)))
     table = [("Vrel", "Z", "Standard error of Z"), tuple(map(format_number, figures))]
-    return Section("Integration of all landmarks", words, "Vrel", table, None)
+    picture = _draw("scree", result, height=3.4)
+    return Section("Integration of all landmarks", words, "Vrel", table, picture)
 
 
 def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Section:
@@ -350,7 +380,8 @@ def _describe_measurement_error(error: MeasurementError, links: Links) -> Sectio
         f"{format_number(error.signal_to_noise)} times that of random error.",
     )
     table = _tabulate_effects(error.table)
-    return Section("Measurement error", words, "Subjects, replicates, random error", table, None)
+    picture = _draw("permuted", error)
+    return Section("Measurement error", words, "Subjects, replicates, random error", table, picture)
 
 
 def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
@@ -426,6 +457,7 @@ def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
 
 _BUILDERS: dict[type, Callable[[Any, Links], Section]] = {
     ProcrustesAnova: _describe_anova,
+    ModelComparison: _describe_model_comparison,
     PairwiseDistances: _describe_pairwise,
     Allometry: _describe_allometry,
     LandmarkDifferences: _describe_landmarks,

@@ -17,7 +17,7 @@ from defgpa.statistics.integration import (
 )
 from defgpa.statistics.measurement_error import MeasurementError, measurement_error
 from defgpa.statistics.mirror_pairs import MirrorPairs, find_pairs
-from defgpa.statistics.model_comparison import compare_models
+from defgpa.statistics.model_comparison import ModelComparison, compare_models
 from defgpa.statistics.modularity import modularity
 from defgpa.statistics.outliers import Outliers, outliers
 from defgpa.statistics.pairwise import PairwiseDistances
@@ -51,6 +51,7 @@ __all__ = [
     "LandmarkDifferences",
     "MeasurementError",
     "MirrorPairs",
+    "ModelComparison",
     "ModuleTest",
     "Outliers",
     "PairwiseDistances",

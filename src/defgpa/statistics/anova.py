@@ -13,7 +13,7 @@ transformation: the definitions of procD.lm in geomorph and RRPP.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,8 @@ class ProcrustesAnova:
         The specimens, from which imputations are drawn.
     ss_type : int
         The type of the sums of squares.
+    error : mapping of str to str
+        The terms whose F has another denominator than the residuals, and that denominator.
     gls : str
         How generalised least squares centre the shapes, see `procrustes_anova`.
     """
@@ -80,6 +82,7 @@ class ProcrustesAnova:
     permutations: Permutations
     sample: Sample
     ss_type: int = 1
+    error: Mapping[str, str] = field(default_factory=dict)
     gls: str = "exact"
 
     @property
@@ -96,6 +99,9 @@ class ProcrustesAnova:
         if self.design.whitening is not None:
             how = ", centred as RRPP 2.1 does" if self.gls == "rrpp" else ""
             lines.append(f"Generalised least squares, with the covariance of the specimens{how}")
+        lines += [
+            f"F of {term} is over the mean square of {self.error[term]}" for term in self.error
+        ]
         return "\n".join([*lines, "", str(self.table)])
 
     __repr__ = __str__
@@ -307,7 +313,7 @@ def procrustes_anova(
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
         *(formula, table, sample.tangents, model, ratios, permutations, sample),
-        *(ss_type, gls),
+        *(ss_type, dict(error or {}), gls),
     )
 
 

@@ -75,6 +75,11 @@ class TwoBlockPLS(Rows):
     provenance: Provenance
 
     @property
+    def statistic(self) -> str:
+        """What is permuted."""
+        return "r-PLS of {} and {}".format(*self.blocks)
+
+    @property
     def observed(self) -> float:
         """r-PLS, under the name that all tests of covariation have."""
         return self.r

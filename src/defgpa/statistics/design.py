@@ -171,15 +171,23 @@ def design(
     if not len(table.columns):
         table = _make_table({"_row": np.arange(n)})
     try:
-        matrix = formulaic.model_matrix(right, table, context=_CONTEXT, na_action="raise")
+        # inside of functions, which are Python, ^ would be the exclusive or of whole numbers
+        python = re.sub(r"(`[^`]*`)|\^", lambda match: match[1] or "**", right)
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            matrix = formulaic.model_matrix(python, table, context=_CONTEXT, na_action="raise")
     except formulaic.errors.FormulaicError as error:
+        reason = "Operators stand between columns."
+        if isinstance(error, formulaic.errors.FactorEvaluationError):
+            reason = (
+                "Functions need columns of numbers without gaps, and poly(x, k) more than k "
+                "different values of x."
+            )
         names = ", ".join(map(str, table.columns))
         raise DefgpaError(
-            f"The formula {formula!r} cannot be used. {_format_error(error)} "
-            f"The data have: {names}."
+            f"The formula {formula!r} cannot be used. {reason} The data have: {names}."
         ) from None
     except ValueError as error:
-        raise ShapeError(f"The data of {formula!r} have gaps: {_format_error(error)}") from None
+        raise ShapeError(_explain_gaps(formula, str(error), table)) from None
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
@@ -188,6 +196,19 @@ def design(
         raise ShapeError(f"The data of {formula!r} are not finite everywhere. Drop such shapes.")
     terms, slices = tuple(spans), tuple(spans.values())
     return Design(terms, columns, slices, matrix.model_spec, table, whitening)
+
+
+def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:
+    """Say which term of a formula has no value for some shapes, and why."""
+    quoted = re.search("`(.+?)`", message)
+    term = quoted[1] if quoted else formula
+    reason = "log and sqrt are of positive numbers, scale and poly of numbers that differ"
+    if term in table.columns:
+        reason = f"the column has {int(table[term].isna().sum())} empty cells"
+    return (
+        f"The data of {formula!r} have gaps: {term} has no value for some shapes ({reason}). "
+        "Fill them, or drop these shapes."
+    )
 
 
 def make_orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:

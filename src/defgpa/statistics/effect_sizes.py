@@ -28,6 +28,10 @@ class PermutedEffect(Protocol):
     """A result with an observed statistic and its permuted values."""
 
     @property
+    def statistic(self) -> str:
+        """The name of the statistic."""
+
+    @property
     def observed(self) -> float:
         """The statistic."""
 
@@ -52,6 +56,11 @@ class EffectSizes(Rows):
         Z of each.
     z, p : array (k, k)
         Standardised differences, the first minus the second, and their two-sided P.
+    statistic : str
+        What was permuted.
+    deviations, spreads : array (k,)
+        How far every statistic lies above the mean of its permuted values, and their standard
+        deviation, transformed as above.
     """
 
     _columns = ("a", "b", "z", "p")
@@ -60,6 +69,9 @@ class EffectSizes(Rows):
     effect_sizes: Array
     z: Array
     p: Array
+    statistic: str
+    deviations: Array
+    spreads: Array
 
     def _rows(self) -> list[Row]:
         first, second = np.triu_indices(len(self.names), 1)
@@ -73,8 +85,9 @@ class EffectSizes(Rows):
             (name, format_number(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)
         ]
         pairs = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in self._rows()]
-        differences = align_columns([("", "Z difference", "P"), *pairs])
-        return f"{align_columns([('', 'Z'), *sizes])}\n\n{differences}"
+        differences = align_columns([("", "z of the difference", "P"), *pairs])
+        head = f"Effect sizes compared: {self.statistic}"
+        return f"{head}\n{align_columns([('', 'Z'), *sizes])}\n\n{differences}"
 
     __repr__ = __str__
 
@@ -120,4 +133,5 @@ def compare_effect_sizes(
     z = (deviations[:, None] - deviations) / np.where(pooled > 0, pooled, 1.0)
     labels = tuple(map(str, names or range(1, len(results) + 1)))
     sizes = np.array([result.z for result in results])
-    return EffectSizes(labels, sizes, z, np.asarray(2 * norm.sf(np.abs(z))))
+    p = np.asarray(2 * norm.sf(np.abs(z)))
+    return EffectSizes(labels, sizes, z, p, results[0].statistic, deviations, spreads)

@@ -186,7 +186,8 @@ def group_allometry(
     if min(np.ptp(logs[codes == k]) for k in range(len(names))) < 1e-12:
         raise ShapeError("In one group all specimens have the same size: it has no slope.")
     labels = [names[code] for code in codes]
-    term = name if name.isidentifier() and name not in ("shape", "size") else "group"
+    term = "".join(c if c.isalnum() else "_" for c in name)  # the name of a column in a formula
+    term = term if term.isidentifier() and term not in ("shape", "size") else "group"
     formula = f"shape ~ log(size) * {term}"
     anova = procrustes_anova(
         formula, sample, {"size": size, term: labels}, n_permutations, seed, progress=progress

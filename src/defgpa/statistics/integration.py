@@ -167,6 +167,8 @@ class EigenvalueVariance(Rows):
         Effect size, ½ log(V / (1 − V)), above that of no integration (Conaway & Adams 2022).
     z_variance : float
         Of z, 1 / (n − 3): two samples differ by (z₁ − z₂) / √(sum of variances).
+    shares : array (k,)
+        The eigenvalues, as shares of their sum.
     provenance : Provenance
         Which coordinates were analysed.
     """
@@ -176,6 +178,7 @@ class EigenvalueVariance(Rows):
     vrel: float
     z: float
     z_variance: float
+    shares: Array
     provenance: Provenance
 
     def _rows(self) -> list[Row]:
@@ -216,7 +219,8 @@ def eigenvalue_variance(
     vrel = float(variances.var(ddof=1) / (k * variances.mean() ** 2)) if k > 1 else 1.0
     unintegrated = (k + 2) / (k * (n - 1) + 2)
     z = 0.5 * _logit(min(vrel, 0.9995)) + 0.5 * abs(_logit(unintegrated))
-    return EigenvalueVariance(vrel, z, 1.0 / (n - 3), sample.provenance)
+    shares = variances / variances.sum()
+    return EigenvalueVariance(vrel, z, 1.0 / (n - 3), shares, sample.provenance)
 
 
 def _logit(share: float) -> float:

@@ -43,6 +43,8 @@ class MeasurementError(Rows):
         Their names.
     offsets : array (r, m, d)
         How every replicate differs from the mean of all.
+    permuted : array (n_permutations,)
+        F of the replicate under chance.
     provenance : Provenance
         Which coordinates were analysed.
     """
@@ -52,6 +54,7 @@ class MeasurementError(Rows):
     signal_to_noise: float
     replicates: tuple[str, ...]
     offsets: Array
+    permuted: Array
     provenance: Provenance
 
     def to_pandas(self) -> pd.DataFrame:
@@ -151,4 +154,4 @@ def measurement_error(
     offsets = np.stack([sample.tangents[sessions == k].mean(axis=0) - mean for k in range(r)])
     share = systematic / (systematic + random_error)
     noise = among / random_error if random_error > 0 else float("inf")
-    return MeasurementError(table, share, noise, replicates, offsets, sample.provenance)
+    return MeasurementError(table, share, noise, replicates, offsets, chance, sample.provenance)

@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.statistics.anova import ProcrustesAnova
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import RESIDUAL, ModelTerms, permute_ratios
-from defgpa.statistics.table import Effect, EffectTable, effect
+from defgpa.statistics.sample import Provenance
+from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTable:
+@dataclass(frozen=True, eq=False)
+class ModelComparison(Rows):
+    """What a model of shape explains beyond a smaller one.
+
+    Attributes
+    ----------
+    reduced, full : str
+        The formulas.
+    table : EffectTable
+        The added terms, the residuals of the full model, and the total.
+    permuted : array (n_permutations,)
+        F of the added terms under chance.
+    provenance : Provenance
+        Which coordinates were analysed.
+    """
+
+    reduced: str
+    full: str
+    table: EffectTable
+    permuted: Array
+    provenance: Provenance
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame, indexed by term."""
+        return self.table.to_pandas()
+
+    def to_csv(self) -> str:
+        """Return the table as comma-separated text."""
+        return self.table.to_csv()
+
+    def __str__(self) -> str:
+        return f"{self.full}, compared with {self.reduced}\n{self.provenance}\n\n{self.table}"
+
+    __repr__ = __str__
+
+
+def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> ModelComparison:
     """Test what the full model explains beyond the reduced one, as RRPP's ``anova(fit1, fit2)``.
 
     The residuals of the reduced model are permuted, as often and from the same seed as those of the
@@ -24,8 +68,8 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
 
     Returns
     -------
-    EffectTable
-        Effects in the order in which they entered the model; prints like R's.
+    ModelComparison
+        Prints as a table.
 
     Examples
     --------
@@ -35,7 +79,7 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
     >>> x = rng.normal(size=(6, 2)) + 0.1 * rng.normal(size=(12, 6, 2))
     >>> data = {"a": list("xy") * 6, "b": list("uuv") * 4}
     >>> small, large = (procrustes_anova(f"shape ~ {f}", x, data, 99) for f in ("a", "a * b"))
-    >>> [row.df for row in compare_models(small, large)]
+    >>> [row.df for row in compare_models(small, large).table]
     [2, 8, 11]
     """
     if reduced.tangents.shape != full.tangents.shape or not np.allclose(
@@ -57,10 +101,13 @@ def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> EffectTab
     Y = full.design.whiten(full.tangents.reshape(len(full.tangents), -1))
     ratios = permute_ratios(Y, terms, [RESIDUAL], full.permutations)
     f, z, p = float(ratios.observed[0]), ratios.z(0), ratios.p(0)
-    return EffectTable(
+    table = EffectTable(
         (
             effect("added terms", added.shape[1], float(ratios.sums[0]), ratios.total, f, z, p),
             effect("Residuals", terms.residual_df, ratios.residual, ratios.total),
             Effect("Total", terms.n - 1, ratios.total),
         )
+    )
+    return ModelComparison(
+        *(reduced.formula, full.formula, table, ratios.permuted[:, 0], full.provenance)
     )

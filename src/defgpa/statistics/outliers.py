@@ -44,10 +44,10 @@ class Outliers:
         One a specimen; empty strings where none were given.
     distances : array (n,)
         Procrustes distance from the mean shape of the group, in its tangent space.
-    fences : array (n,)
-        Q3 + 1.5 IQR of the distances in the group of each, transformed or not.
+    limits : array (n,)
+        1.5 × IQR above the upper quartile of the distances in its group, transformed or not.
     flagged : array (n,) of bool
-        Beyond the fence.
+        Beyond the limit.
     landmark_distances : array (n, m)
         Of a landmark from its leave-one-out prediction, over centroid size; NaN where not seen.
     landmark_scores : array (n, m)
@@ -57,14 +57,14 @@ class Outliers:
     provenance : Provenance
         Which coordinates were analysed, and how many landmarks were completed.
     limit : str
-        How the fences were found, see `outliers`.
+        How the limits were computed, see `outliers`.
     """
 
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
     groups: tuple[object, ...]
     distances: Array
-    fences: Array
+    limits: Array
     flagged: Mask
     landmark_distances: Array
     landmark_scores: Array
@@ -76,19 +76,19 @@ class Outliers:
         n_odd, n_landmarks = int(self.flagged.sum()), int(self.landmark_flagged.sum())
         of_what = "transformed distances" if self.limit == "power" else "distances"
         head = (
-            f"{n_odd} of {len(self.names)} specimens beyond the fence (Q3 + 1.5 IQR of the "
-            f"{of_what}), {n_landmarks} landmarks far from their prediction"
+            f"{n_odd} of {len(self.names)} specimens more than 1.5 × IQR above the upper "
+            f"quartile of the {of_what}, {n_landmarks} landmarks far from their prediction"
         )
         rows = [
             (
                 row["name"],
                 format_number(row["distance"]),
-                format_number(row["fence"]),
+                format_number(row["limit"]),
                 row["worst_landmark"],
             )
             for row in self.table()[:10]
         ]
-        table = align_columns([("oddest", "distance", "fence", "worst landmark"), *rows])
+        table = align_columns([("oddest", "distance", "limit", "worst landmark"), *rows])
         return f"{head}\n{self.provenance}\n\n{table}"
 
     __repr__ = __str__
@@ -105,7 +105,7 @@ class Outliers:
     def table(self) -> list[dict[str, Any]]:
         """Return one row a specimen, the oddest first, with its worst landmark.
 
-        ``name``, ``group``, ``distance``, ``fence``, ``outlier``, ``worst_landmark``,
+        ``name``, ``group``, ``distance``, ``limit``, ``outlier``, ``worst_landmark``,
         ``worst_distance``.
         """
         scores = np.nan_to_num(self.landmark_scores)
@@ -115,7 +115,7 @@ class Outliers:
                 "name": self.names[i],
                 "group": self.groups[i],
                 "distance": float(self.distances[i]),
-                "fence": float(self.fences[i]),
+                "limit": float(self.limits[i]),
                 "outlier": bool(self.flagged[i]),
                 "worst_landmark": self.landmarks[worst[i]],
                 "worst_distance": float(self.landmark_distances[i, worst[i]]),
@@ -184,13 +184,13 @@ def outliers(
     sample = build_sample(x, space=space, superimpose=superimpose)
     shapes = sample.shapes
     labels = _label_groups(groups, shapes)
-    distances, fences = np.zeros(len(shapes)), np.empty(len(shapes))
+    distances, limits = np.zeros(len(shapes)), np.empty(len(shapes))
     for label in dict.fromkeys(labels):
         members = np.array([group == label for group in labels])
         if members.sum() > 1:
             tangents = sample.compute_tangents(shapes.points, members)
             distances[members] = np.linalg.norm(tangents - tangents.mean(axis=0), axis=(1, 2))
-        fences[members] = _LIMITS[limit](distances[members], 1.5)
+        limits[members] = _LIMITS[limit](distances[members], 1.5)
     visible = np.ones(shapes.visible.shape, dtype=bool)
     if sample.completion is not None:
         visible = ~sample.completion.estimated
@@ -201,11 +201,11 @@ def outliers(
         shapes.landmarks,
         labels,
         freeze(distances),
-        freeze(fences),
-        freeze(distances > fences),
+        freeze(limits),
+        freeze(distances > limits),
         freeze(lengths),
         freeze(scores),
-        freeze(np.nan_to_num(scores) > _compute_fence(scores[visible], _FAR_OUT)),
+        freeze(np.nan_to_num(scores) > _compute_limit(scores[visible], _FAR_OUT)),
         sample.provenance,
         limit,
     )
@@ -222,23 +222,23 @@ def _label_groups(groups: Sequence[object] | None, shapes: Shapes) -> tuple[obje
     return tuple("" if group is None else group for group in groups)
 
 
-def _compute_fence(values: Array, ranges: float) -> float:
+def _compute_limit(values: Array, ranges: float) -> float:
     low, high = np.quantile(values, [0.25, 0.75])
     return float(high + ranges * (high - low))
 
 
-def _compute_power_fence(values: Array, ranges: float) -> float:
-    """Return the value whose Box–Cox transform is the fence of the transformed ones."""
+def _compute_power_limit(values: Array, ranges: float) -> float:
+    """Return the value whose Box–Cox transform is the limit of the transformed ones."""
     smaller = np.delete(values, np.argmax(values))
     exponent = fit_box_cox(smaller, 2.0) if len(smaller) > 1 and smaller.min() > 0 else None
     if exponent is None:
-        return _compute_fence(values, ranges)
-    return float(inv_boxcox(_compute_fence(boxcox(values, exponent), ranges), exponent))
+        return _compute_limit(values, ranges)
+    return float(inv_boxcox(_compute_limit(boxcox(values, exponent), ranges), exponent))
 
 
 _LIMITS: dict[str, Callable[[Array, float], float]] = {
-    "quartiles": _compute_fence,
-    "power": _compute_power_fence,
+    "quartiles": _compute_limit,
+    "power": _compute_power_limit,
 }
 
 
@@ -268,9 +268,9 @@ def _measure_block(specimens: Array, visible: Mask) -> Array:
     """
     lengths = _predict_each(specimens, visible)
     scores = lengths / _compute_medians(lengths)
-    worst, fence = np.nan_to_num(scores).max(axis=1), _compute_fence(scores[visible], _FAR_OUT)
+    worst, limit = np.nan_to_num(scores).max(axis=1), _compute_limit(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
-    sound = worst <= max(fence, float(np.quantile(worst, 0.75)))
+    sound = worst <= max(limit, float(np.quantile(worst, 0.75)))
     if sound.sum() < _FEWEST:
         return lengths
     lengths[sound] = _predict_each(specimens[sound], visible[sound])
@@ -278,7 +278,7 @@ def _measure_block(specimens: Array, visible: Mask) -> Array:
     gaussian = ShapeGaussian(specimens[sound], Hyperparameters())
     for i in np.flatnonzero(~sound):
         shape = np.where(visible[i][:, None], specimens[i], np.nan)
-        lengths[i] = _trim_and_predict(gaussian, shape, medians * fence)
+        lengths[i] = _trim_and_predict(gaussian, shape, medians * limit)
     return lengths
 
 

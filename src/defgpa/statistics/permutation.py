@@ -138,10 +138,11 @@ class ModelTerms:
         centred, Q = self.center(Y), self.reduced[term]
         return centred - Q @ (Q.T @ centred)
 
-    def sums(self, E: Array, orders: Index) -> tuple[Array, Array]:
+    def sums(self, E: Array, orders: Index, kept: Array | float = 0.0) -> tuple[Array, Array]:
         """Compute the sums of squares of E (n, p) with its rows in each of the orders (b, n).
 
-        The rows of the bases are permuted instead of those of E.
+        The rows of the bases are permuted instead of those of E. ``kept`` (n, p) is added to E
+        without being permuted.
 
         Returns
         -------
@@ -151,6 +152,8 @@ class ModelTerms:
             That of the full model, its intercept included.
         """
         projected = self._columns[orders].transpose(0, 2, 1) @ E
+        if not np.isscalar(kept):
+            projected += self._columns.T @ kept
         squares = np.einsum("bkp,bkp->bk", projected, projected)
         ends = np.cumsum([0, *self.df])
         parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
@@ -212,10 +215,10 @@ class TwoWay:
         left = Y - (Y.mean(axis=0) if before == 0 else (self._individuals @ Y)[self.codes])
         return left - np.outer(self._side, self._side @ left) if before == 2 else left
 
-    def sums(self, E: Array, orders: Index) -> tuple[Array, Array]:
+    def sums(self, E: Array, orders: Index, kept: Array | float = 0.0) -> tuple[Array, Array]:
         """Compute sums of squares (b, 3) of group means and (b,) of all terms together."""
         b, n = orders.shape
-        rows = np.ascontiguousarray(E[orders].transpose(1, 0, 2)).reshape(n, -1)
+        rows = np.ascontiguousarray((E[orders] + kept).transpose(1, 0, 2)).reshape(n, -1)
         grand = n * _sum_squares(rows.mean(axis=0)[None], b).sum(axis=0)
         counts = np.bincount(self.codes)
         individual = counts @ _sum_squares(self._individuals @ rows, b)
@@ -262,10 +265,11 @@ def permute_ratios(
     residuals = [terms.compute_residuals(j, Y) for j in range(len(terms.df))]
 
     def compute_ratios(orders: Index) -> Array:
-        columns = [
-            _compute_ratio(terms, j, against[j], *terms.sums(E, orders), E)
-            for j, E in enumerate(residuals)
-        ]
+        columns = []
+        for j, E in enumerate(residuals):
+            # an error term may be part of the reduced model, as in type III
+            kept = 0.0 if against[j] == RESIDUAL else Y - E
+            columns.append(_compute_ratio(terms, j, against[j], *terms.sums(E, orders, kept), E))
         return np.stack(columns, axis=1) if columns else np.empty((len(orders), 0))
 
     identity = np.arange(terms.n)[None]

@@ -76,6 +76,11 @@ class PhylogeneticSignal(Rows):
     species: tuple[str, ...]
     provenance: Provenance
 
+    @property
+    def statistic(self) -> str:
+        """What is compared between data sets."""
+        return "likelihood along the tree"
+
     def _rows(self) -> list[Row]:
         count = len(self.species)
         return [(self.k, self.p, self.z, self.z_p, self.scaling, count, self.n_components)]

@@ -3,7 +3,7 @@
 Object.assign(plots, {
   residuals() {
     const rows = shapes[state.distances];
-    const order = state.order === "given" ? allShapes : worstFirst(rows);
+    const order = state.order === "given" ? allShapes : sortWorstFirst(rows);
     const value = (i, j) => (Number.isNaN(rows[i][j]) ? null : rows[i][j]);
     const text = (i, j) => `${describePoint(i, j)}<br>${formatNumber(rows[i][j])} from the reference`;
     return mapOf(order, value, text, { colorscale: cellScale(), zmin: 0, colorbar: bar("distance") });
@@ -52,7 +52,7 @@ Object.assign(plots, {
           minexponent: 0,
           dtick: 1,
         }),
-        yaxis: axis("error", wide ? { type: "log", tickformat: "~g" } : { rangemode: "tozero" }),
+        yaxis: axis("error", wide ? { type: "log", dtick: "D2", tickformat: "~g" } : { rangemode: "tozero" }),
         dragmode: false,
         ...choiceMarks(path),
       }),
@@ -86,7 +86,7 @@ Object.assign(plots, {
   },
 });
 
-function worstFirst(rows) {
+function sortWorstFirst(rows) {
   const square = (row) => {
     const visible = row.filter((x) => !Number.isNaN(x));
     return visible.reduce((sum, x) => sum + x * x, 0) / Math.max(1, visible.length);
@@ -97,7 +97,7 @@ function worstFirst(rows) {
 
 // Cells lie at whole numbers and names are only written there: on an axis of names, plotly would
 // take the number 7 for the name "7", wherever that is. As many names as there is room for.
-function namedAxis(names, room, more) {
+function makeNamedAxis(names, room, more) {
   const step = Math.max(1, Math.ceil(names.length / room));
   const tickvals = names.map((_, k) => k).filter((k) => k % step === 0);
   return {
@@ -142,9 +142,9 @@ function mapOf(order, value, text, more) {
     layout: layout({
       margin: { l: 12, r: 12, t: 34, b: 12 },
       xaxis: axis(columnsPerCell > 1 ? `landmark (${columnsPerCell} to a cell)` : "landmark",
-        namedAxis(landmarks, wide ? 45 : 14, { tickangle: -90 })),
+        makeNamedAxis(landmarks, wide ? 45 : 14, { tickangle: -90 })),
       yaxis: axis(rowsPerCell > 1 ? `specimen (${rowsPerCell} to a cell)` : "",
-        namedAxis(names, Math.floor((height - 90) / 13), { range: [names.length - 0.5, -0.5] })),
+        makeNamedAxis(names, Math.floor((height - 90) / 13), { range: [names.length - 0.5, -0.5] })),
     }),
     buttons: ["zoom2d", "pan2d", "resetScale2d"],
     height,

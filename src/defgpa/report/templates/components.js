@@ -54,8 +54,7 @@ const spacePlots = {
       ? kinds.flatMap(({ colour: color }, k) => outlineTrace(members[k], color))
       : [];
     const odd = page.outliers ? allShapes.filter((i) => page.outliers.odd[i]) : [];
-    const [size, width] = odd.length > MAX_WIDE_RINGS ? [10, 0.7] : [17, 1.5];
-    const ring = { size, symbol: "circle-open", color: colour("ink"), line: { width } };
+    const ring = outlierRing(odd.length);
     const rings = odd.length ? [specimenDots(odd, ring, { name: "outlier", hoverinfo: "skip" })] : [];
     const marked = state.marked < 0 ? [] : [specimenDots([state.marked], {
       size: 13, color: colour("mark"), line: { width: 2, color: colour("card") },
@@ -83,7 +82,7 @@ const spacePlots = {
   shape() {
     const points = shapeAt(slider.at);
     const moved = Float64Array.from(shapes.landmarks, (_, j) => distanceBetween(points, pca.mean, j));
-    stateShape(moved);
+    describeShape(moved);
     const isMesh = solid && shapes.faces;
     const data = [
       ...(isMesh ? [] : outlineTraces(pca.mean, "mean", true)),
@@ -115,18 +114,18 @@ const spacePlots = {
     });
     const small = order.length > 1000;
     const { kinds, kindOf } = colouring(allShapes);
-    const usual = order.filter((i) => !odd[i]);
+    const outliers = order.filter((i) => odd[i]);
     const data = [
       ...(groupNames()
-        ? kinds.map(({ name, colour: color, symbol }, k) => trace(usual.filter((i) => kindOf(i) === k),
+        ? kinds.map(({ name, colour: color, symbol }, k) => trace(order.filter((i) => kindOf(i) === k),
           { size: small ? 4 : 8, color, symbol }, { name: escapeMarkup(shorten(name, 30)), showlegend: true }))
-        : [trace(usual, { size: small ? 4 : 8, color: groupColour(0) })]),
-      trace(order.filter((i) => odd[i]), { size: small ? 6 : 10, color: colour("missing") }, { name: "outlier", showlegend: true }),
+        : [trace(order, { size: small ? 4 : 8, color: groupColour(0) })]),
+      trace(outliers, outlierRing(outliers.length), { name: "outlier", hoverinfo: "skip", showlegend: true }),
     ];
     if (state.marked >= 0) {
       data.push(trace([state.marked], { size: 13, color: colour("mark") }, { meta: "marked" }));
     }
-    const names = nameSpecimens(order.filter((i) => odd[i]), (i) => rank.get(i), (i) => distance[i], aside);
+    const names = nameSpecimens(outliers, (i) => rank.get(i), (i) => distance[i], aside);
     return {
       data,
       layout: layout({
@@ -145,6 +144,11 @@ const spacePlots = {
 };
 if (pca) Object.assign(plots, spacePlots);
 
+function outlierRing(count) {
+  const [size, width] = count > MAX_WIDE_RINGS ? [10, 0.7] : [17, 1.5];
+  return { size, symbol: "circle-open", color: colour("ink"), line: { width } };
+}
+
 // the limits of groups, named on the right; a name that would lie over another is left out
 function limitLabels(limits) {
   const highest = extent(page.outliers.distance)[1];
@@ -160,15 +164,15 @@ function limitLabels(limits) {
 
 // the names of a few specimens, at their dots, the oddest first; none is written over another
 const above = { yanchor: "bottom", yshift: 8 };
-const aside = { xanchor: "left", xshift: 8 };
+const aside = { xanchor: "left", xshift: 11 };
 const NAME_ROOM = [0.4, 0.1]; // of the picture: what a name takes
 function nameSpecimens(candidates, x, y, where) {
   const ranges = [x, y].map((coordinate) => extent(allShapes.map(coordinate))).map(([low, high]) => high - low || 1);
   const spans = where === above ? ranges.map(() => Math.max(...ranges)) : ranges; // the scatter has one scale
-  const isApart = (i, j) => [x, y].some((coordinate, c) => Math.abs(coordinate(i) - coordinate(j)) > NAME_ROOM[c] * spans[c]);
+  const isFarFrom = (i, j) => [x, y].some((coordinate, c) => Math.abs(coordinate(i) - coordinate(j)) > NAME_ROOM[c] * spans[c]);
   const chosen = [];
   for (const i of [...candidates].sort((a, b) => page.outliers.distance[b] - page.outliers.distance[a])) {
-    if (chosen.length < MAX_NAMED && chosen.every((j) => isApart(i, j))) chosen.push(i);
+    if (chosen.length < MAX_NAMED && chosen.every((j) => isFarFrom(i, j))) chosen.push(i);
   }
   return chosen.map((i) => ({
     x: x(i), y: y(i), text: escapeMarkup(shorten(shapes.names[i], 20)),
@@ -270,7 +274,7 @@ function changeTraces(points, moved) {
   }
   const ways = new Cloud();
   const ends = new Cloud();
-  for (const j of displayedLandmarks()) {
+  for (const j of findDisplayedLandmarks()) {
     ways.segment(pca.mean, j, points, j);
     ends.add(points, j, `landmark ${escapeMarkup(shapes.landmarks[j])}<br>${formatNumber(moved[j])} from the mean`);
   }
@@ -284,15 +288,15 @@ function changeTraces(points, moved) {
   ];
 }
 
-function stateShape(moved) {
+function describeShape(moved) {
   const isMoved = slider.at.some((x) => x !== 0);
-  const most = moved.indexOf(maximum(moved));
+  const farthest = moved.indexOf(maximum(moved));
   const where = slider.shown
     .filter((k, slot) => !slot || k !== slider.shown[0])
     .map((k, slot) => `${formatNumber(slider.at[slot])} along component ${k + 1}`);
   document.getElementById("shape-status").textContent = isMoved
     ? `The shape at ${where.join(" and ")}${slider.times > 1 ? `, magnified ${slider.times} times` : ""}: ` +
-      `it differs from the mean most at landmark ${shapes.landmarks[most]}.`
+      `it differs from the mean most at landmark ${shapes.landmarks[farthest]}.`
     : "The mean shape. Move a slider, or click a specimen, to see what changes.";
 }
 

@@ -22,16 +22,16 @@ function connectPicker(id, key, first, redraw) {
   const select = picker.querySelector("select");
   if (first) select.append(option(-1, first));
   shapes.names.forEach((name, i) => select.append(option(i, name)));
-  const take = () => {
+  const selectShape = () => {
     state[key] = Number(select.value);
     redraw.forEach(requestDraw);
   };
-  select.addEventListener("change", take);
+  select.addEventListener("change", selectShape);
   for (const button of picker.querySelectorAll("button")) {
     button.addEventListener("click", () => {
       const count = select.options.length;
       select.selectedIndex = (select.selectedIndex + Number(button.dataset.step) + count) % count;
-      take();
+      selectShape();
     });
   }
 }
@@ -117,11 +117,11 @@ function buildShapeList() {
     const isThinned = stride > 1 && !isSingleMesh(chosen) && !(showsSurfaces(chosen) && state.colour === "shape");
     everything.hidden = !isThinned && !state.every;
     everything.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
-    const found = matching().length;
+    const nMatching = matching().length;
     list.querySelector(".status").textContent =
       `${chosen.length} of ${shapes.names.length} specimens shown.` +
       (isThinned ? ` One landmark in ${stride} is drawn of each.` : "") +
-      (found > MAX_LISTED ? ` The first ${MAX_LISTED} of ${found} are listed; search for others.` : "");
+      (nMatching > MAX_LISTED ? ` The first ${MAX_LISTED} of ${nMatching} are listed; search for others.` : "");
   };
 }
 
@@ -200,7 +200,7 @@ function turnCamera(camera, [aside, above, closer]) {
   const size = Math.hypot(...right) || 1;
   const moved = forward.map((x, k) => x + (aside * right[k]) / size + above * up[k]);
   const scale = (length * closer) / Math.hypot(...moved);
-  const [x, y, z] = moved.map((part) => part * scale);
+  const [x, y, z] = moved.map((coordinate) => coordinate * scale);
   return { ...camera, eye: { x, y, z } };
 }
 

@@ -32,7 +32,7 @@ function rowsOf(values, [count, width]) {
 
 const distances = (packed) => rowsOf(new Float32Array(buffer(packed.floats)), packed.size);
 const numbers = (packed) => rowsOf(new Int32Array(buffer(packed.whole)), packed.size);
-const unpackIf = (packed, unpack) => (packed ? unpack(packed) : null);
+const unpackOptional = (packed, unpack) => (packed ? unpack(packed) : null);
 
 const dim = page.dim;
 const shapes = {
@@ -41,19 +41,19 @@ const shapes = {
   reference: positions(page.reference)[0],
   moved: positions(page.moved),
   aligned: positions(page.aligned),
-  predicted: unpackIf(page.predicted, positions),
+  predicted: unpackOptional(page.predicted, positions),
   residuals: distances(page.residuals),
-  weights: unpackIf(page.weights, distances),
-  errors: unpackIf(page.errors, distances),
+  weights: unpackOptional(page.weights, distances),
+  errors: unpackOptional(page.errors, distances),
   lattice: positions(page.lattice.nodes),
-  links: unpackIf(page.links, numbers),
-  faces: unpackIf(page.faces, numbers),
+  links: unpackOptional(page.links, numbers),
+  faces: unpackOptional(page.faces, numbers),
 };
 const allShapes = shapes.names.map((_, i) => i);
 
 // as measured: every shape taken back from the pose of the reference, when it is first asked for
 const poses = distances(page.poses);
-function measuredPoints(i) {
+function getMeasuredPoints(i) {
   const matrix = poses[i].subarray(0, dim * dim);
   const shift = poses[i].subarray(dim * dim);
   const moved = shapes.moved[i];
@@ -67,7 +67,7 @@ function measuredPoints(i) {
 Object.defineProperty(shapes, "measured", {
   configurable: true,
   get() {
-    const measured = allShapes.map(measuredPoints);
+    const measured = allShapes.map(getMeasuredPoints);
     Object.defineProperty(shapes, "measured", { value: measured });
     return measured;
   },
@@ -75,7 +75,7 @@ Object.defineProperty(shapes, "measured", {
 
 const isVisible = (points, j) => !Number.isNaN(points[j * dim]);
 
-const maximum = (values) => Array.from(values).reduce((most, x) => (x > most ? x : most), 0);
+const maximum = (values) => Array.from(values).reduce((largest, x) => (x > largest ? x : largest), 0);
 
 function distanceBetween(a, b, j) {
   let sum = 0;

@@ -5,7 +5,7 @@ const elementOf = (id) => document.getElementById(`plot-${id}`);
 const present = Object.keys(plots).filter(elementOf);
 const TWINS = { before: "after", after: "before" };
 const drawn = new Set();
-const asked = new Set();
+const requested = new Set();
 const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
 let paperWidth = 0;
 
@@ -39,10 +39,10 @@ const heightFor = (aspect, width) =>
 
 // several changes at once are one drawing; what was never drawn waits for its turn
 function requestDraw(id) {
-  if (!drawn.has(id) || asked.has(id)) return;
-  asked.add(id);
+  if (!drawn.has(id) || requested.has(id)) return;
+  requested.add(id);
   requestAnimationFrame(() => {
-    asked.delete(id);
+    requested.delete(id);
     draw(id);
   });
 }

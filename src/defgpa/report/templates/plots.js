@@ -84,11 +84,11 @@ function dotsByShape(chosen, points, far) {
     return cloud.dots({ ...look, color, symbol }, more);
   });
   const shown = traces.filter((_, k) => clouds[k].places.length || showlegend);
-  return [...shown, ...rejectedDots(chosen, points, far), ...markedDots(chosen, points, far)];
+  return [...shown, ...makeRejectedDots(chosen, points, far), ...makeMarkedDots(chosen, points, far)];
 }
 
 // the landmarks that a robust fit left out
-function rejectedDots(chosen, points, far) {
+function makeRejectedDots(chosen, points, far) {
   if (!shapes.weights) return [];
   const cloud = new Cloud();
   for (const i of chosen) {
@@ -102,7 +102,7 @@ function rejectedDots(chosen, points, far) {
 }
 
 // the shape that the reader has marked, among others
-function markedDots(chosen, points, far) {
+function makeMarkedDots(chosen, points, far) {
   const i = state.marked;
   if (i < 0 || chosen.length < 2) return [];
   const cloud = new Cloud();
@@ -118,20 +118,20 @@ function markedDots(chosen, points, far) {
 function dotsByError(chosen, points, far) {
   const cloud = new Cloud();
   eachDot(chosen, points, (i, j) => cloud.add(points[i], j, describePoint(i, j, far[i][j]), i, far[i][j]));
-  const most = maximum(cloud.values) || 1;
+  const largest = maximum(cloud.values) || 1;
   const base = dotLook(chosen.length).size;
   const marker = {
-    size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / most)),
+    size: cloud.values.map((value) => base * (0.8 + (1.6 * value) / largest)),
     color: cloud.values,
     colorscale: markScale(),
     cmin: 0,
-    cmax: most,
+    cmax: largest,
     showscale: true,
     colorbar: bar("distance"),
     line: { width: 0 },
   };
   const dots = cloud.dots(marker, { name: "shapes", showlegend: false });
-  return [dots, ...markedDots(chosen, points, far)];
+  return [dots, ...makeMarkedDots(chosen, points, far)];
 }
 
 const showsLinks = () => state.links && shapes.links;
@@ -157,7 +157,7 @@ function outlineTraces(points, name, faint = false) {
     return [...traces, mesh(points, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
   }
   const cloud = new Cloud();
-  for (const j of faint ? displayedLandmarks() : shapes.landmarks.keys()) {
+  for (const j of faint ? findDisplayedLandmarks() : shapes.landmarks.keys()) {
     cloud.add(points, j, `<b>${name}</b><br>landmark ${escapeMarkup(shapes.landmarks[j])}`);
   }
   const marker = {
@@ -192,14 +192,14 @@ function labelTrace(points) {
 }
 
 // one shape of a mesh: its surface, coloured by a distance
-function surface(points, i, far, title, most) {
-  const what = title === "distance" ? "from the reference" : "moved";
-  const text = shapes.landmarks.map((_, j) => describePoint(i, j) + `<br>${formatNumber(far[j])} ${what}`);
+function surface(points, i, far, title, largest) {
+  const relation = title === "distance" ? "from the reference" : "moved";
+  const text = shapes.landmarks.map((_, j) => describePoint(i, j) + `<br>${formatNumber(far[j])} ${relation}`);
   return mesh(points, {
     intensity: Array.from(far, (x) => x || 0),
     colorscale: markScale(),
     cmin: 0,
-    cmax: most || maximum(far) || 1,
+    cmax: largest || maximum(far) || 1,
     colorbar: bar(title),
     text,
     hoverinfo: "text",
@@ -212,10 +212,10 @@ const distancesBefore = (i) =>
 const showsSurfaces = (chosen) => solid && shapes.faces && chosen.length <= MAX_SURFACES;
 const isSingleMesh = (chosen) => solid && shapes.faces && chosen.length === 1;
 
-function overReference(chosen, points, far, byError, most) {
+function makeReferenceOverlay(chosen, points, far, byError, largest) {
   if (isSingleMesh(chosen)) {
     const [i] = chosen;
-    return [...referenceTraces(true), surface(points[i], i, far[i], "distance", most)];
+    return [...referenceTraces(true), surface(points[i], i, far[i], "distance", largest)];
   }
   if (showsSurfaces(chosen) && !byError) {
     return [...referenceTraces(true), ...translucentSurfaces(chosen, points)];
@@ -242,7 +242,7 @@ const plots = {
     const left = state.shown === "predicted";
     const points = left ? shapes.predicted : shapes.aligned;
     const far = left ? shapes.errors : shapes.residuals;
-    const data = overReference(chosen, points, far, state.colour === "error");
+    const data = makeReferenceOverlay(chosen, points, far, state.colour === "error");
     return spaceFigure(data, box(state.shown));
   },
 
@@ -259,20 +259,20 @@ const plots = {
       return { ...drawing, aspect: pairFigure([]).aspect };
     }
     const far = allShapes.map((i) => (chosen.includes(i) ? distancesBefore(i) : null));
-    return pairFigure(overReference(chosen, points, far, false));
+    return pairFigure(makeReferenceOverlay(chosen, points, far, false));
   },
 
   after() {
     const chosen = state.pair < 0 ? allShapes : [state.pair];
     // of one mesh, in the colours of the picture before
-    const most = isSingleMesh(chosen) ? maximum(distancesBefore(chosen[0])) : undefined;
-    return pairFigure(overReference(chosen, shapes.aligned, shapes.residuals, false, most));
+    const largest = isSingleMesh(chosen) ? maximum(distancesBefore(chosen[0])) : undefined;
+    return pairFigure(makeReferenceOverlay(chosen, shapes.aligned, shapes.residuals, false, largest));
   },
 
   deformation() {
     const i = state.deformation;
     const travelled = shapes.landmarks.map((_, j) => distanceBetween(shapes.moved[i], shapes.aligned[i], j));
-    stateDeformation(i, travelled);
+    describeDeformation(i, travelled);
     const data = state.how === "grid" ? gridTraces(i) : vectorTraces(i, travelled);
     return spaceFigure(data, state.how === "grid" ? box("aligned", "lattice") : box("moved", "aligned"));
   },
@@ -312,11 +312,11 @@ function gridTraces(i) {
   const line = { color: colour("grid"), width: solid ? 2 : 1.2 };
   return [
     cloud.lines(line, { showlegend: true, name: solid || flattened ? "slice" : "grid" }),
-    ...overReferenceFaint(i),
+    ...makeFaintReference(i),
   ];
 }
 
-function overReferenceFaint(i) {
+function makeFaintReference(i) {
   if (solid && shapes.faces) return [mesh(shapes.aligned[i], { color: groupColour(0), opacity: 0.3 })];
   return [
     ...referenceTraces(true),
@@ -326,7 +326,7 @@ function overReferenceFaint(i) {
 }
 
 // evenly some of very many, so that a change is drawn in a tenth of a second
-function displayedLandmarks() {
+function findDisplayedLandmarks() {
   const stride = Math.ceil(shapes.landmarks.length / MAX_VECTORS);
   return shapes.landmarks.map((_, j) => j).filter((j) => j % stride === 0);
 }
@@ -340,7 +340,7 @@ function vectorTraces(i, travelled) {
   const to = shapes.aligned[i];
   const lines = new Cloud();
   const ends = new Cloud();
-  for (const j of displayedLandmarks()) {
+  for (const j of findDisplayedLandmarks()) {
     lines.segment(from, j, to, j, travelled[j]);
     const text = `${describePoint(i, j)}<br>moved by ${formatNumber(travelled[j])}`;
     ends.add(to, j, text, i, travelled[j]);
@@ -364,11 +364,11 @@ function vectorTraces(i, travelled) {
   ];
 }
 
-function stateDeformation(i, travelled) {
+function describeDeformation(i, travelled) {
   const visible = travelled.map((x, j) => [x, j]).filter(([x]) => x >= 0);
-  const [most, j] = visible.reduce((a, b) => (b[0] > a[0] ? b : a));
+  const [largest, j] = visible.reduce((a, b) => (b[0] > a[0] ? b : a));
   const mean = visible.reduce((sum, [x]) => sum + x, 0) / visible.length;
   document.getElementById("deformation-status").textContent =
     `${shapes.names[i]}: its warp moves the landmarks by ${formatNumber(mean)} on average, ` +
-    `most at ${shapes.landmarks[j]}, by ${formatNumber(most)}.`;
+    `most at ${shapes.landmarks[j]}, by ${formatNumber(largest)}.`;
 }

@@ -22,9 +22,9 @@ const escapeMarkup = (text) =>
   String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 // names differ at their ends more often than in the middle
-function shorten(text, most) {
-  const half = Math.floor(most / 2);
-  return text.length > most ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
+function shorten(text, maxLength) {
+  const half = Math.floor(maxLength / 2);
+  return text.length > maxLength ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
 }
 
 function formatNumber(value) {
