@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from defgpa.app.responses import make_plain
+from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError
 
 
@@ -58,7 +59,8 @@ class Job:
         """Do the work; what comes of it is the last event."""
         last: dict[str, object]
         try:
-            last = {"event": "done", "result": make_plain(work(self))}
+            with use_page_wording():
+                last = {"event": "done", "result": make_plain(work(self))}
         except CancelledWork:
             last = {"event": "cancelled"}
         except (DefgpaError, ValueError) as error:

@@ -35,7 +35,9 @@ def collect_notes() -> Iterator[list[str]]:
     finally:
         with _lock:
             lists = _notes[threading.get_ident()]
-            lists.remove(notes) if len(lists) > 1 else _notes.pop(threading.get_ident())
+            lists.pop()  # contexts of a thread end in the reverse order of their beginning
+            if not lists:
+                del _notes[threading.get_ident()]
             if not _notes:
                 _previous.pop().__exit__(None, None, None)
 

@@ -112,7 +112,7 @@ class Project:
         with self.lock:
             log = change(self.log)
             study = self.study.with_edits(log.edits)
-            _ = study.shapes  # an edit that cannot be applied is refused before it is written
+            _ = study.corrected  # an edit that cannot be applied is refused before it is written
             write_log(self.folder / EDITS, log)
             self.log, self._study = log, study
             self._stamps = self._read_stamps()

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from defgpa.app.project import ConflictError
+from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError, import_extra
 
 _BROWSER_IMAGES = {
@@ -28,7 +29,8 @@ _BROWSER_IMAGES = {
 def respond(answer: Callable[[], object]) -> Response:
     """Turn an answer, or an error of the package, into a response."""
     try:
-        value = answer()
+        with use_page_wording():
+            value = answer()
     except ConflictError as error:
         return JSONResponse({"error": str(error)}, 409)
     except (DefgpaError, ValueError) as error:

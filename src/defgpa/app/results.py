@@ -93,7 +93,7 @@ def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
 
 
 def _write_corrections(project: Project, analysis: Analysis, folder: Path) -> None:
-    shapes = analysis.study.shapes
+    shapes = analysis.study.corrected
     name = shapes.metadata.get("format")
     stem = project.folder.name
     try:

@@ -37,6 +37,7 @@ _ANSWERS: dict[str, Callable[[Project, Values], object]] = {
     "/mesh": look.show_mesh,
     "/queue": correct.show_queue,
     "/results": take_away.show_results,
+    "/archive": take_away.send_archive,
     "/results/{name:path}": take_away.send_result,
 }
 _CHANGES: dict[str, Callable[[Project, Values], object]] = {

@@ -14,12 +14,6 @@ from defgpa.app.methods import Method
 from defgpa.app.project import EDITS, Project
 from defgpa.app.settings import Reading
 
-_OPTIONS = {  # of read_shapes, as the command line calls them
-    "missing": "--missing {}",
-    "match": "--match {}",
-    "dimension": "--dimension {}",
-    "names": "--names {}",
-}
 _SWITCHES: dict[tuple[str, object], str] = {
     ("on_mismatch", "warn"): "--lenient",
     ("incomplete", "drop"): "--drop-incomplete",
@@ -39,12 +33,14 @@ def write_python(project: Project) -> str:
         '"""',
         "",
         "import defgpa",
+        "from defgpa.diagnostics.preparation import flatten_planar, prepare_shapes",
         "",
         f"shapes = defgpa.read_shapes({_format_python_list(sources)}{options})",
+        "shapes = flatten_planar(shapes)  # where they are flat in 3-D",
     ]
     if tables:
         imports = "collect_columns, parse_column, read_covariates"
-        lines[6:6] = [f"from defgpa.io.covariates import {imports}"]
+        lines[7:7] = [f"from defgpa.io.covariates import {imports}"]
         lines += ["columns = collect_columns(shapes)"]
         for table in tables:
             lines += [
@@ -54,6 +50,7 @@ def write_python(project: Project) -> str:
         lines += ['columns["_name"] = list(shapes.names)']
     lines += [
         f'shapes = defgpa.apply_edits(shapes, "{EDITS}")',
+        f"shapes = prepare_shapes(shapes, {study.incomplete!r})  # without what no fit can use",
         "",
         f"model = {method.python}",
         "alignment = model.fit(shapes).alignment_",
@@ -96,8 +93,6 @@ def write_commands(project: Project) -> str:
         fit += ["--edits", EDITS]
     fit += [*list_method_options(method), "-o", "fit"]
     lines = ["# run these in the folder of the project"]
-    if method.kind == "rigid" and not method.scaling:
-        lines.append("# without scaling, the digits are those of the Python script: fit scales")
     lines.append(shlex.join(fit))
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
@@ -112,6 +107,8 @@ def write_commands(project: Project) -> str:
 def list_method_options(method: Method) -> list[str]:
     """Return the options of ``defgpa fit`` that choose a method."""
     words = ["--method", method.kind]
+    if method.kind == "rigid" and not method.scaling:
+        words.append("--no-scaling")
     if method.kind in ("elastic", "deformable"):
         words += ["--points-per-axis", str(method.points_per_axis)]
         words += ["--smoothing", repr(method.smoothing)]
@@ -125,8 +122,8 @@ def _list_reading_options(reading: Reading) -> list[str]:
     for key, value in reading.items():
         if (key, value) in _SWITCHES:
             words.append(_SWITCHES[key, value])
-        elif key in _OPTIONS and value is not None:
-            words += _OPTIONS[key].format(value).split(" ")
+        elif value is not None and key not in ("on_mismatch", "incomplete"):
+            words += [f"--{key.replace('_', '-')}", str(value)]
     return words
 
 

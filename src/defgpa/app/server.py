@@ -6,7 +6,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -76,6 +76,21 @@ def open_first(workspace: Workspace, sources: Sequence[str], table: str | None) 
     return workspace.create(title.partition(".")[0] or "project", links)
 
 
+def list_host_names(host: str) -> list[str]:
+    """Return the names that a server is called by: the one to print first, then this machine.
+
+    A server that listens on all addresses is called by the name of the machine and by its own
+    addresses; any other name may be one that a stranger made to point here.
+    """
+    names = [host]
+    if host in ("", "0.0.0.0", "::"):
+        machine = socket.gethostname()
+        with suppress(OSError):
+            _, aliases, addresses = socket.gethostbyname_ex(machine)
+            names = [machine, *aliases, *addresses]
+    return list(dict.fromkeys([*names, LOCAL, "localhost"]))
+
+
 def serve(
     workspace: Workspace,
     first: Project | None = None,
@@ -103,10 +118,12 @@ def serve(
 
     listener = socket.create_server((host, port))
     port = listener.getsockname()[1]
-    names = dict.fromkeys([f"{LOCAL}:{port}", f"localhost:{port}", f"{host}:{port}"])
-    access = Access(make_token(), tuple(names), cookie=f"defgpa_{port}")
+    names = list_host_names(host)
+    access = Access(
+        make_token(), tuple(f"{name}:{port}" for name in names), cookie=f"defgpa_{port}"
+    )
     app = build_app(workspace, access, None if first is None else first.id)
-    address = f"http://{host}:{port}/?token={access.token}"
+    address = f"http://{names[0]}:{port}/?token={access.token}"
     announce(address)
     if open_browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()

@@ -20,7 +20,10 @@ READING: dict[str, tuple[str | int | None, ...]] = {
     "incomplete": ("error", "drop"),
     "dimension": (None, 2, 3),
     "names": ("auto", "id", "image", "file"),
+    "weights": ("likelihood", "none"),
+    "layout": ("auto", "nmd", "mdn", "dmn"),
 }
+_TEXTS = ("variable", "format")  # read_shapes says which there are
 
 
 class Reading(TypedDict, total=False):
@@ -32,6 +35,12 @@ class Reading(TypedDict, total=False):
     incomplete: str
     dimension: int | None
     names: str
+    weights: str
+    layout: str
+    variable: str
+    format: str
+    curve_points: int
+    min_likelihood: float
 
 
 class TestSettings(TypedDict):
@@ -105,5 +114,10 @@ def _is_reading(value: object) -> bool:
 
 
 def _is_choice(name: str, word: object) -> bool:
-    is_number = name == "missing" and isinstance(word, int | float) and not isinstance(word, bool)
-    return is_number or word in READING.get(name, ())
+    if isinstance(word, int | float) and not isinstance(word, bool):
+        is_number = name in ("missing", "min_likelihood")
+        is_count = name == "curve_points" and isinstance(word, int) and 3 <= word <= 10_000
+        return is_number or is_count or word in READING.get(name, ())
+    if name in _TEXTS and isinstance(word, str):
+        return 0 < len(word) <= 200
+    return word in READING.get(name, ())

@@ -19,6 +19,7 @@ from defgpa.app.notes import collect_notes
 from defgpa.app.settings import Reading
 from defgpa.arrays import Array
 from defgpa.diagnostics import Finding
+from defgpa.diagnostics.preparation import flatten_planar, prepare_shapes
 from defgpa.diagnostics.units import guess_units
 from defgpa.edits import Action, Edit, apply_edits
 from defgpa.errors import DefgpaError, FormatError
@@ -76,6 +77,10 @@ class Study:
         By the name of the specimen.
     sources, tables : tuple of Path
         The files that the shapes and the columns come from.
+    incomplete : {"error", "drop"}
+        Whether many specimens with too few landmarks are refused or left out.
+    edits : tuple of Edit
+        The corrections.
     """
 
     original: Shapes | None = None
@@ -86,6 +91,7 @@ class Study:
     meshes: Mapping[str, Path] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
+    incomplete: str = "error"
     edits: tuple[Edit, ...] = ()
 
     def with_edits(self, edits: tuple[Edit, ...]) -> Study:
@@ -101,16 +107,38 @@ class Study:
         return apply_edits(self.original, corrections)
 
     @cached_property
-    def shapes(self) -> Shapes:
-        """The shapes to analyse: corrected, without what is excluded."""
+    def corrected(self) -> Shapes:
+        """The shapes of the files with all edits."""
         if self.original is None:
             raise DefgpaError(self.problem or "There are no landmarks in this project yet.")
         return apply_edits(self.original, self.edits)
 
     @cached_property
+    def _preparation(self) -> tuple[Shapes, list[str]]:
+        with collect_notes() as notes:
+            return prepare_shapes(self.corrected, self.incomplete), notes
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes to analyse: corrected, without what is excluded or cannot be used."""
+        return self._preparation[0]
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is left out without having been excluded, in sentences."""
+        try:
+            return self._preparation[1]
+        except DefgpaError:
+            return []  # told where the shapes are asked for
+
+    @cached_property
     def numbers_in_analysis(self) -> tuple[list[int], list[int]]:
         """The numbers of the specimens and the landmarks that are analysed, in the files."""
-        specimens, landmarks = set(self.shapes.names), set(self.shapes.landmarks)
+        try:
+            shapes = self.shapes
+        except DefgpaError:
+            shapes = self.corrected  # they cannot be analysed as they are; they can be looked at
+        specimens, landmarks = set(shapes.names), set(shapes.landmarks)
         return (
             [i for i, name in enumerate(self.all_shapes.names) if name in specimens],
             [j for j, label in enumerate(self.all_shapes.landmarks) if label in landmarks],
@@ -127,7 +155,7 @@ class Study:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
         from defgpa.estimators import EuclideanGPA
 
-        return EuclideanGPA(scaling=True).solve(self.shapes)
+        return EuclideanGPA(scaling=True)._solve(self.shapes)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -218,7 +246,9 @@ def read_study(paths: Sequence[Path], reading: Reading) -> Study:
                 problem = "None of these files has landmarks. Drop the landmark files here, too."
                 return Study(problem=problem, tables=tuple(tables))
             source = [str(path) for path in landmark_files]
-            shapes = read_shapes(source[0] if len(source) == 1 else source, **reading)
+            shapes = flatten_planar(
+                read_shapes(source[0] if len(source) == 1 else source, **reading)
+            )
             columns: dict[str, list[Cell]] = collect_columns(shapes)
             for table in tables:
                 read = read_covariates(table, shapes.names)
@@ -234,6 +264,7 @@ def read_study(paths: Sequence[Path], reading: Reading) -> Study:
         meshes=_find_meshes(shapes, beside, landmark_files),
         sources=tuple(landmark_files),
         tables=tuple(tables),
+        incomplete=reading.get("incomplete", "error"),
     )
 
 
@@ -275,12 +306,16 @@ def _hide_folders(text: str, paths: Sequence[Path]) -> str:
 
 
 def _list_beside(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return the photographs and meshes among the files, and beside those that are links."""
+    """Return the photographs and meshes among the files, and beside those that are links.
+
+    A symbolic link that leads out of its folder is not followed.
+    """
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
     beside: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.iterdir()):
-            if path.suffix.lower() in (*IMAGES, *MESHES) and path.is_file():
+            is_wanted = path.suffix.lower() in (*IMAGES, *MESHES) and path.is_file()
+            if is_wanted and path.resolve().is_relative_to(folder.resolve()):
                 beside.setdefault(path.name.casefold(), path)
     return beside
 

@@ -2,9 +2,9 @@
 
 import { getFloats } from "./api.js";
 import { bars, curve } from "./charts.js";
-import { checkbox, field, fill, h, number, say, select, table } from "./dom.js";
+import { checkbox, field, fill, h, number, showMessage, select, table } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
-import { isThere, rowsOf } from "./geometry.js";
+import { hasCoordinates, rowsOf } from "./geometry.js";
 import { changeSettings, listen, path, pointsOf, store } from "./store.js";
 import { run } from "./progress.js";
 import { makeView } from "./view.js";
@@ -15,12 +15,12 @@ const KINDS = [
   ["elastic", "Elastic: between rigid and deformable"],
   ["deformable", "Deformable: a smooth warp each"],
 ];
-const kept = new Map(); // of each project: rows, points, verdict; they stay while steps change
+const memories = new Map(); // of each project: rows, points, verdict; they stay while steps change
 
 const remember = () => {
-  if (!kept.has(store.project.id))
-    kept.set(store.project.id, { rows: [], points: [], verdict: null, best: null, log: "" });
-  const memory = kept.get(store.project.id),
+  if (!memories.has(store.project.id))
+    memories.set(store.project.id, { rows: [], points: [], verdict: null, best: null, log: "" });
+  const memory = memories.get(store.project.id),
     log = JSON.stringify(store.project.log.edits.map(({ text }) => text));
   if (memory.log !== log)
     Object.assign(memory, { rows: [], points: [], verdict: null, best: null, log });
@@ -302,13 +302,13 @@ export async function showAlign(main) {
       h("h2", {}, "What is left, by landmark"),
       bars(
         analysis.by_landmark.map((value, k) => ({ name: labels[k], value })),
-        { label: "RMS residual of each landmark", most: 12 },
+        { label: "RMS residual of each landmark", maxBars: 12 },
       ),
       makeSaveButtons("residuals-of-landmarks", () => residuals.querySelectorAll("svg")[0]),
       h("h2", { style: { marginTop: "14px" } }, "By specimen"),
       bars(
         analysis.specimens.rmse_reference.map((value, k) => ({ name: names[k], value })),
-        { label: "RMS residual of each specimen", most: 12 },
+        { label: "RMS residual of each specimen", maxBars: 12 },
       ),
       makeSaveButtons("residuals-of-specimens", () => residuals.querySelectorAll("svg")[1]),
     );
@@ -351,23 +351,23 @@ export async function showAlign(main) {
           dims,
         );
       } catch (error) {
-        say(error.message, "error");
+        showMessage(error.message, "error");
         return;
       }
     }
     if (ghosts.length > 40000)
       ghosts = ghosts.filter((_, k) => k % Math.ceil(ghosts.length / 40000) === 0);
     const numbers = new Map(included[1].map((j, k) => [j, k]));
-    const own = links
+    const includedLinks = links
       .filter(([a, b]) => numbers.has(a) && numbers.has(b))
       .map(([a, b]) => [numbers.get(a), numbers.get(b)]);
     const bounds = ghosts.filter(
-      (point, k) => isThere(point) && k % Math.ceil(ghosts.length / 3000) === 0,
+      (point, k) => hasCoordinates(point) && k % Math.ceil(ghosts.length / 3000) === 0,
     );
     if (isShown)
       view.show({
         points,
-        links: points.length ? own : [],
+        links: points.length ? includedLinks : [],
         ghosts,
         bounds,
         radius: 3,

@@ -23,9 +23,9 @@ export function ticks(low, high, count = 6) {
 }
 
 function extent(values, margin = 0.07) {
-  const there = values.filter((value) => Number.isFinite(value));
-  const low = Math.min(...there),
-    high = Math.max(...there),
+  const finite = values.filter((value) => Number.isFinite(value));
+  const low = Math.min(...finite),
+    high = Math.max(...finite),
     span = high - low || Math.abs(high) || 1;
   return [low - margin * span, high + margin * span];
 }
@@ -53,10 +53,10 @@ function makeAxes({ x, y, xLabel, yLabel, isLogX = false, height = HEIGHT, isEqu
   const toY = (value) => TOP + (1 - (value - y0) / (y1 - y0)) * tall;
   const fromX = (place) => x0 + ((place - LEFT) / width) * (x1 - x0);
   const fromY = (place) => y0 + (1 - (place - TOP) / tall) * (y1 - y0);
-  const frame = svg("g", {});
+  const drawing = svg("g", {});
   for (const value of isLogX ? ticks(x0, x1, 8).filter(Number.isInteger) : ticks(x0, x1)) {
     const place = LEFT + ((value - x0) / (x1 - x0)) * width;
-    frame.append(
+    drawing.append(
       svg("line", { class: "gridline", x1: place, x2: place, y1: TOP, y2: height - BOTTOM }),
       svg(
         "text",
@@ -66,7 +66,7 @@ function makeAxes({ x, y, xLabel, yLabel, isLogX = false, height = HEIGHT, isEqu
     );
   }
   for (const value of ticks(y0, y1, 5)) {
-    frame.append(
+    drawing.append(
       svg("line", {
         class: "gridline",
         x1: LEFT,
@@ -77,7 +77,7 @@ function makeAxes({ x, y, xLabel, yLabel, isLogX = false, height = HEIGHT, isEqu
       svg("text", { x: LEFT - 7, y: toY(value) + 4, "text-anchor": "end" }, number(value, 3)),
     );
   }
-  frame.append(
+  drawing.append(
     svg("line", {
       class: "axis",
       x1: LEFT,
@@ -98,7 +98,7 @@ function makeAxes({ x, y, xLabel, yLabel, isLogX = false, height = HEIGHT, isEqu
       yLabel,
     ),
   );
-  return { frame, toX, toY, fromX, fromY, height };
+  return { drawing, toX, toY, fromX, fromY, height };
 }
 
 const picture = (label, height = HEIGHT) =>
@@ -139,7 +139,7 @@ export function scatter({
     isEqual,
   });
   const chart = picture(label);
-  chart.append(axes.frame);
+  chart.append(axes.drawing);
   for (const { corners, group } of outlines) {
     const outline = corners.map(([x, y]) => `${axes.toX(x)},${axes.toY(y)}`).join(" ");
     chart.append(
@@ -293,7 +293,7 @@ export function curve({ points, best, xLabel, yLabel, label }) {
   });
   const sorted = [...points].sort((a, b) => a.x - b.x);
   chart.append(
-    axes.frame,
+    axes.drawing,
     svg("polyline", {
       class: "line",
       points: sorted.map((p) => `${axes.toX(p.x)},${axes.toY(p.y)}`).join(" "),
@@ -315,11 +315,11 @@ export function curve({ points, best, xLabel, yLabel, label }) {
 }
 
 /** Horizontal bars, the longest first. */
-export function bars(rows, { label, most = 18, onpick } = {}) {
+export function bars(rows, { label, maxBars = 18, onpick } = {}) {
   const shown = [...rows]
     .filter((row) => row.value !== null)
     .sort((a, b) => b.value - a.value)
-    .slice(0, most);
+    .slice(0, maxBars);
   const height = 22 * shown.length + 8,
     longest = Math.max(...shown.map((row) => row.value), 1e-300);
   const chart = svg("svg", {

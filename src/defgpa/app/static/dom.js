@@ -40,10 +40,12 @@ function append(element, children) {
   }
 }
 
-/** Replace the content of an element. */
+/** Replace the content of an element; what had the focus by its id has it again. */
 export function fill(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
   element.replaceChildren();
   append(element, children);
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   return element;
 }
 
@@ -168,7 +170,7 @@ export function groupColour(k) {
 }
 
 /** Show a sentence for a while. */
-export function say(text, kind = "note") {
+export function showMessage(text, kind = "note") {
   const box = document.getElementById("messages");
   const message = h(
     "p",

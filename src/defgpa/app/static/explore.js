@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { legend, scatter } from "./charts.js";
-import { checkbox, field, fill, h, number, say, select, table } from "./dom.js";
+import { checkbox, field, fill, h, number, showMessage, select, table } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
@@ -92,15 +92,15 @@ export async function showExplore(main, { go }) {
   options.x = Math.min(options.x, components.length - 1);
   options.y = Math.min(options.y, components.length - 1);
 
-  const askShape = () =>
+  const requestShape = () =>
     shape
       .ask({
         scores: { [options.x]: cursor[0], [options.y]: cursor[1] },
         magnification: options.magnification,
       })
-      .catch((error) => say(error.message, "error"));
+      .catch((error) => showMessage(error.message, "error"));
 
-  const askOutlines = async () => {
+  const requestOutlines = async () => {
     outlines = [];
     if (options.outline && options.colour) {
       const levels = levelsOf(options.colour);
@@ -115,7 +115,7 @@ export async function showExplore(main, { go }) {
           group: levels.indexOf(name),
         }));
       } catch (error) {
-        say(error.message, "error");
+        showMessage(error.message, "error");
       }
     }
     draw();
@@ -153,11 +153,11 @@ export async function showExplore(main, { go }) {
           const k = space.specimens.indexOf(specimen);
           cursor = [space.scores[k][options.x], space.scores[k][options.y]];
           draw();
-          askShape();
+          requestShape();
         },
         place: (x, y) => {
           cursor = [x, y];
-          askShape();
+          requestShape();
         },
       },
     });
@@ -193,10 +193,10 @@ export async function showExplore(main, { go }) {
       (value) => {
         options[name] = convert(value);
         drawControls();
-        askOutlines();
+        requestOutlines();
         if (["x", "y"].includes(name)) {
           cursor = [0, 0];
-          askShape();
+          requestShape();
         }
       };
     const named = [["", "nothing"], ...columns().map((name) => [name, name])];
@@ -218,7 +218,7 @@ export async function showExplore(main, { go }) {
       oninput: () => {
         options.magnification = Number(slider.value);
         label.textContent = `${options.magnification} ×`;
-        askShape();
+        requestShape();
       },
     });
     const label = h("span", {}, `${options.magnification} ×`);
@@ -233,7 +233,7 @@ export async function showExplore(main, { go }) {
       shape.withMesh || store.project.meshes.some(Boolean)
         ? checkbox("Mesh", shape.withMesh, (value) => {
             shape.withMesh = value;
-            askShape();
+            requestShape();
           })
         : null,
       h(
@@ -242,7 +242,7 @@ export async function showExplore(main, { go }) {
           onclick: () => {
             cursor = [0, 0];
             draw();
-            askShape();
+            requestShape();
           },
         },
         "Mean shape",
@@ -251,8 +251,8 @@ export async function showExplore(main, { go }) {
   };
 
   drawControls();
-  await askOutlines();
-  askShape();
+  await requestOutlines();
+  requestShape();
   drawGroups();
   drawAllometry();
   drawOutliers();
@@ -322,7 +322,7 @@ export async function showExplore(main, { go }) {
           ),
         ),
         field(`Difference of the means`, slider),
-        h("button", { id: "show-groups", onclick: () => show() }, "Show it"),
+        h("button", { id: "show-groups", onclick: () => show() }, "Show it above"),
       );
     };
     const show = async () => {
@@ -334,7 +334,7 @@ export async function showExplore(main, { go }) {
         );
         shape.draw(blend(a, b, t));
       } catch (error) {
-        say(error.message, "error");
+        showMessage(error.message, "error");
       }
     };
     drawCard();
@@ -346,15 +346,15 @@ export async function showExplore(main, { go }) {
       progress = h("div", {});
     below.append(card);
     const start = async () => {
-      const found = await run(progress, { kind: "allometry" });
-      if (!found || !isShown) return;
-      const row = found.table[0],
+      const allometry = await run(progress, { kind: "allometry" });
+      if (!allometry || !isShown) return;
+      const row = allometry.table[0],
         t = { value: 0.5 };
-      const points = found.sizes.map((size, k) => ({
+      const points = allometry.sizes.map((size, k) => ({
         x: Math.log(size),
-        y: found.scores[k],
-        number: found.specimens[k],
-        label: store.project.names[found.specimens[k]],
+        y: allometry.scores[k],
+        number: allometry.specimens[k],
+        label: store.project.names[allometry.specimens[k]],
         group: options.colour
           ? Math.max(0, levelsOf(options.colour).indexOf(String(valuesOf(options.colour)[k])))
           : 0,
@@ -368,14 +368,14 @@ export async function showExplore(main, { go }) {
         "aria-label": "Size",
         oninput: () => {
           t.value = Number(slider.value);
-          shape.draw(blend(...found.shapes, t.value));
+          shape.draw(blend(...allometry.shapes, t.value));
         },
       });
       const chart = scatter({
         points,
         xLabel: "log centroid size",
         yLabel: "regression score",
-        lines: [found.ends.map((size, k) => [Math.log(size), found.line[k]])],
+        lines: [allometry.ends.map((size, k) => [Math.log(size), allometry.line[k]])],
         isEqual: false,
         label: "Allometry",
       });

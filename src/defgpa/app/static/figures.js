@@ -1,6 +1,6 @@
 // Figures to keep: a chart or a view of the page as SVG and PNG, as it looks.
 
-import { h, say, token } from "./dom.js";
+import { h, showMessage, token } from "./dom.js";
 
 const STYLES = [
   "fill",
@@ -26,9 +26,9 @@ export function makeSaveButtons(name, find) {
         "data-save": `${name}.${text.toLowerCase()}`,
         onclick: async () => {
           try {
-            keep(`${name}.${text.toLowerCase()}`, await save(find()));
+            downloadBlob(`${name}.${text.toLowerCase()}`, await save(find()));
           } catch (error) {
-            say(`The figure cannot be saved: ${error.message}`, "error");
+            showMessage(`The figure cannot be saved: ${error.message}`, "error");
           }
         },
       },
@@ -37,7 +37,7 @@ export function makeSaveButtons(name, find) {
   return h("span", { class: "save" }, button("SVG", writeSvg), button("PNG", drawPng));
 }
 
-function keep(name, blob) {
+function downloadBlob(name, blob) {
   const link = h("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

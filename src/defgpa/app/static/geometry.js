@@ -5,7 +5,7 @@ export function box(rows) {
   const low = [Infinity, Infinity, Infinity],
     high = [-Infinity, -Infinity, -Infinity];
   for (const row of rows) {
-    if (!isThere(row)) continue;
+    if (!hasCoordinates(row)) continue;
     for (let k = 0; k < row.length; k++) {
       low[k] = Math.min(low[k], row[k]);
       high[k] = Math.max(high[k], row[k]);
@@ -14,7 +14,7 @@ export function box(rows) {
   return { low, high, isEmpty: low[0] > high[0] };
 }
 
-export const isThere = (row) => row && row[0] !== null && !Number.isNaN(row[0]);
+export const hasCoordinates = (row) => row && row[0] !== null && !Number.isNaN(row[0]);
 
 /** x @ matrix + offset. */
 export function transform(point, { matrix, offset }) {

@@ -1,8 +1,8 @@
 // The list of specimens with small pictures; only the rows in sight are drawn.
 
 import { get } from "./api.js";
-import { fill, h, number, oncePerFrame, say, select, token } from "./dom.js";
-import { box, isThere, rowsOf } from "./geometry.js";
+import { fill, h, number, oncePerFrame, showMessage, select, token } from "./dom.js";
+import { box, hasCoordinates, rowsOf } from "./geometry.js";
 import { isIncluded, path, pointsOf, store } from "./store.js";
 
 const ROW = 58;
@@ -78,7 +78,7 @@ export class SpecimenList {
       this.table = await get(path("/specimens"));
       this.draw();
     } catch (error) {
-      say(error.message, "error");
+      showMessage(error.message, "error");
     }
   }
 
@@ -239,7 +239,7 @@ function drawThumbnail(canvas, specimen) {
   const numbers = isAligned ? project.included[1] : rows.map((_, j) => j);
   const at = new Map(numbers.map((j, place) => [j, rows[place]]));
   const flat = rows.map((row) =>
-    isThere(row) ? [row[0], project.dims === 3 && !isAligned ? row[2] : row[1]] : null,
+    hasCoordinates(row) ? [row[0], project.dims === 3 && !isAligned ? row[2] : row[1]] : null,
   );
   const { low, high, isEmpty } = box(flat);
   if (isEmpty) return;
@@ -256,7 +256,7 @@ function drawThumbnail(canvas, specimen) {
   context.lineWidth = 1.4;
   context.beginPath();
   for (const [a, b] of project.links) {
-    if (!isThere(at.get(a)) || !isThere(at.get(b))) continue;
+    if (!hasCoordinates(at.get(a)) || !hasCoordinates(at.get(b))) continue;
     context.moveTo(...place(at.get(a)));
     context.lineTo(...place(at.get(b)));
   }
@@ -264,7 +264,7 @@ function drawThumbnail(canvas, specimen) {
   context.fillStyle = token("--accent");
   const radius = rows.length > 100 ? 1.5 : 2.6;
   for (const row of rows) {
-    if (!isThere(row)) continue;
+    if (!hasCoordinates(row)) continue;
     const [x, y] = place(row);
     context.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
   }

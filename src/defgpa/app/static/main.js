@@ -1,8 +1,8 @@
 // The page: a bar with the steps of a study, and one step at a time below it.
 
 import { get } from "./api.js";
-import { fill, h, say } from "./dom.js";
-import { hasShapes, listen, openProject, redo, store, tell, undo } from "./store.js";
+import { fill, h, showMessage } from "./dom.js";
+import { hasShapes, listen, openProject, redo, store, notifyListeners, undo } from "./store.js";
 import { showAlign } from "./align.js";
 import { showExplore } from "./explore.js";
 import { showOpen } from "./open.js";
@@ -43,7 +43,7 @@ async function showStep() {
     if (id && store.project?.id !== id) await openProject(id);
     if (!id) store.project = null;
   } catch (error) {
-    say(error.message, "error");
+    showMessage(error.message, "error");
     location.hash = "";
     return;
   }
@@ -160,7 +160,7 @@ function toggleTheme() {
   } catch {
     /* private windows */
   }
-  tell("theme");
+  notifyListeners("theme");
 }
 
 function setTheme() {

@@ -1,7 +1,7 @@
 // Opening: files dropped or chosen, samples, projects of before; and what is in the files.
 
 import { get, post, upload } from "./api.js";
-import { field, fill, h, number, say, select, table } from "./dom.js";
+import { field, fill, h, number, showMessage, select, table } from "./dom.js";
 import { changeSettings, hasShapes, listen, openProject, path, store } from "./store.js";
 
 export async function showOpen(main, { go }) {
@@ -59,7 +59,7 @@ function drawStart(page, { projects, samples, version }, go) {
               "button",
               {
                 "data-sample": id,
-                onclick: () => open({ sample: id }).catch((error) => say(error.message, "error")),
+                onclick: () => open({ sample: id }).catch((error) => showMessage(error.message, "error")),
               },
               title,
             ),
@@ -94,11 +94,11 @@ function drawStart(page, { projects, samples, version }, go) {
 
 /** The folder of the files; otherwise the first that is no picture, mesh or table. */
 function chooseTitle(names) {
-  const [folder, rest] = names[0].split("/");
-  if (rest) return folder;
-  const isBeside = (name) =>
+  const [folder, pathInFolder] = names[0].split("/");
+  if (pathInFolder) return folder;
+  const isCompanion = (name) =>
     /\.(jpe?g|png|bmp|gif|webp|tiff?|ply|stl|obj|off|vt[kp]|csv|tsv|xlsx|txt)$/i.test(name);
-  const files = names.filter((name) => !isBeside(name));
+  const files = names.filter((name) => !isCompanion(name));
   const stems = (files.length ? files : names).map((name) => name.replace(/(\.mrk)?\.[^.]*$/, ""));
   let shared = stems[0];
   while (!stems.every((stem) => stem.startsWith(shared))) shared = shared.slice(0, -1);
@@ -107,19 +107,19 @@ function chooseTitle(names) {
 
 /** Where files are dropped, or chosen by buttons. */
 function makeDrop(onfiles, isFirst = true) {
-  const give = async (files) => {
+  const passFiles = async (files) => {
     if (!files.length) return;
     try {
       await onfiles(files);
     } catch (error) {
-      say(error.message, "error");
+      showMessage(error.message, "error");
     }
   };
   const pick = (isFolder) => {
     const input = h("input", { type: "file", multiple: true, class: "chooser", hidden: true });
     if (isFolder) input.webkitdirectory = true;
     input.addEventListener("change", () =>
-      give([...input.files].map((file) => ({ name: file.webkitRelativePath || file.name, file }))),
+      passFiles([...input.files].map((file) => ({ name: file.webkitRelativePath || file.name, file }))),
     );
     return input;
   };
@@ -156,7 +156,7 @@ function makeDrop(onfiles, isFirst = true) {
   drop.addEventListener("drop", async (event) => {
     event.preventDefault();
     drop.classList.remove("over");
-    give(await readDropped(event.dataTransfer));
+    passFiles(await readDropped(event.dataTransfer));
   });
   return drop;
 }
@@ -165,10 +165,10 @@ function makeDrop(onfiles, isFirst = true) {
 async function readDropped(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.length) return [...transfer.files].map((file) => ({ name: file.name, file }));
-  const found = [];
-  const walk = async (entry, prefix) => {
+  const files = [];
+  const addEntry = async (entry, prefix) => {
     if (entry.isFile)
-      found.push({
+      files.push({
         name: prefix + entry.name,
         file: await new Promise((resolve, reject) => entry.file(resolve, reject)),
       });
@@ -177,12 +177,12 @@ async function readDropped(transfer) {
       for (;;) {
         const batch = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
         if (!batch.length) break;
-        for (const child of batch) await walk(child, `${prefix}${entry.name}/`);
+        for (const child of batch) await addEntry(child, `${prefix}${entry.name}/`);
       }
     }
   };
-  for (const entry of entries) await walk(entry, "");
-  return found;
+  for (const entry of entries) await addEntry(entry, "");
+  return files;
 }
 
 async function send(id, files) {
@@ -227,6 +227,7 @@ function drawProject(page, go) {
         h("h3", {}, "These specimens cannot be superimposed as they are"),
         h("p", {}, store.problem),
         h("p", {}, "Exclude or correct them in Look and Correct."),
+        /too few landmarks/.test(store.problem) && makeFixes(project, ["incomplete"]),
       ),
     project.notes.length > 0 &&
       h(
@@ -311,7 +312,7 @@ function drawProject(page, go) {
               ]),
             )
           : h("p", { class: "soft" }, "None yet."),
-        describeBeside(project),
+        describeCompanions(project),
         h("h2", { style: { marginTop: "14px" } }, "How they are read"),
         makeReading(project.settings.reading),
       ),
@@ -320,7 +321,7 @@ function drawProject(page, go) {
 }
 
 /** Say how many specimens have a photograph or a mesh. */
-function describeBeside({ photographs = [], meshes = [] }) {
+function describeCompanions({ photographs = [], meshes = [] }) {
   const count = (flags, noun) => {
     const total = flags.filter(Boolean).length;
     return total ? `${total} ${noun}${total > 1 ? "s" : ""}` : "";
@@ -367,6 +368,21 @@ function makeReading(reading) {
         { id: `read-${key}` },
       ),
     );
+  const type = (key, text, kind) =>
+    field(
+      text,
+      h("input", {
+        type: kind,
+        id: `read-${key}`,
+        value: String(reading[key] ?? ""),
+        placeholder: "as the files say",
+        onchange: ({ target }) => {
+          const { [key]: _, ...others } = reading;
+          const value = kind === "number" ? Number(target.value) : target.value.trim();
+          changeSettings({ reading: target.value.trim() ? { ...others, [key]: value } : others });
+        },
+      }),
+    );
   return h(
     "div",
     { class: "row" },
@@ -386,22 +402,56 @@ function makeReading(reading) {
       ["negative", "also negative coordinates"],
       ...(typeof reading.missing === "number" ? [[reading.missing, number(reading.missing)]] : []),
     ]),
+    h(
+      "details",
+      { open: Object.keys(reading).some((key) => !["dimension", "names", "missing"].includes(key)) },
+      h("summary", {}, "More"),
+      h(
+        "div",
+        { class: "row" },
+        choose("match", "Landmarks", [
+          ["auto", "as the files say"],
+          ["label", "by their labels"],
+          ["position", "by their order"],
+        ]),
+        choose("incomplete", "Unfinished specimens", [
+          ["error", "refused"],
+          ["drop", "left out"],
+        ]),
+        choose("on_mismatch", "Wrong counts", [
+          ["error", "refused"],
+          ["warn", "taken as they are"],
+        ]),
+        choose("weights", "Likelihoods", [
+          ["likelihood", "weights"],
+          ["none", "not used"],
+        ]),
+        choose("layout", "Order of the axes", [
+          ["auto", "as the files say"],
+          ...["nmd", "mdn", "dmn"].map((axes) => [axes, axes]),
+        ]),
+        type("variable", "Variable", "text"),
+        type("format", "Format", "text"),
+        type("curve_points", "Points of each curve", "number"),
+        type("min_likelihood", "Least likelihood", "number"),
+      ),
+    ),
   );
 }
 
 /** Ways to read files that were refused. */
-function makeFixes(project) {
+function makeFixes(project, keys = ["incomplete", "on_mismatch", "match"]) {
   const { reading } = project.settings;
   const fixes = [
     ["incomplete", "drop", "Leave unfinished specimens out"],
-    ["on_mismatch", "warn", "Take what there is where a count is wrong"],
+    ["on_mismatch", "warn", "Take wrong counts as they are"],
     ["match", "position", "Match landmarks by their order"],
   ];
   return h(
     "div",
     { class: "row" },
     fixes
-      .filter(([key, value]) => reading[key] !== value)
+      .filter(([key, value]) => keys.includes(key) && reading[key] !== value)
       .map(([key, value, text]) =>
         h(
           "button",
@@ -417,6 +467,6 @@ async function remove(name) {
     await post(path("/files/remove"), { revision: store.project.revision, name });
     await openProject(store.project.id);
   } catch (error) {
-    say(error.message, "error");
+    showMessage(error.message, "error");
   }
 }

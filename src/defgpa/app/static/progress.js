@@ -1,7 +1,7 @@
 // Long work on the page: what it does, how far it is, a button that stops it.
 
 import { startJob } from "./api.js";
-import { h, say } from "./dom.js";
+import { h, showMessage } from "./dom.js";
 import { store } from "./store.js";
 
 /** Run work of the server, its progress shown in a container; the result, or null where it was cancelled or failed. */
@@ -32,15 +32,15 @@ export async function run(container, body, handlers = {}) {
         bar.value = done;
         text.textContent = `${stage || "Working"}: ${done} of ${total}`;
       },
-      note: (event) => say(event.text),
+      note: (event) => showMessage(event.text),
     });
     cancel = () => job.cancel();
     if (stop.disabled) cancel();
     const result = await job.promise;
-    if (result === null) say("Cancelled.");
+    if (result === null) showMessage("Cancelled.");
     return result;
   } catch (error) {
-    say(error.message, "error");
+    showMessage(error.message, "error");
     return null;
   } finally {
     progress.remove();

@@ -8,7 +8,7 @@ import { path, store } from "./store.js";
 import { makeView } from "./view.js";
 
 /** Links between landmarks that are analysed, by their numbers in the analysis. */
-export function analysedLinks() {
+export function getAnalysedLinks() {
   const numbers = new Map(store.project.included[1].map((j, k) => [j, k]));
   return store.project.links
     .filter(([a, b]) => numbers.has(a) && numbers.has(b))
@@ -42,7 +42,7 @@ export class ShapeView {
         mean: grid ? null : mean,
         grid,
         meshes,
-        links: analysedLinks(),
+        links: getAnalysedLinks(),
         names: store.project.included[1].map((j) => store.project.landmarks[j]),
         bounds: mean,
         label: "The shape at this place",

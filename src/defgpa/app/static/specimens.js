@@ -1,9 +1,9 @@
 // Looking at specimens one by one, and correcting them.
 
 import { get, getBuffer } from "./api.js";
-import { checkbox, fill, h, number, say, select } from "./dom.js";
+import { checkbox, fill, h, number, showMessage, select } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
-import { isThere, rowsOf, transform } from "./geometry.js";
+import { hasCoordinates, rowsOf, transform } from "./geometry.js";
 import { SpecimenList } from "./list.js";
 import { unpackMesh } from "./meshes.js";
 import {
@@ -158,7 +158,7 @@ class SpecimenPage {
       this.place = answer.place;
       await this.loadPicture(specimen);
     } catch (error) {
-      say(error.message, "error");
+      showMessage(error.message, "error");
     }
     if (specimen === store.specimen && this.picture.isConnected) {
       this.show(keep || this.hasShown === specimen);
@@ -253,7 +253,7 @@ class SpecimenPage {
       .filter((i) => i !== store.specimen)
       .map((i) => {
         const [point] = rowsOf(store.superimposed, 1, dims, included[0].indexOf(i) * m + k);
-        return isThere(point) ? transform(point, this.place) : null;
+        return hasCoordinates(point) ? transform(point, this.place) : null;
       });
   }
 
@@ -275,20 +275,20 @@ class SpecimenPage {
   }
 
   drawTools() {
-    const again = (name) => (value) => {
+    const setOption = (name) => (value) => {
       options[name] = value;
       this.show(true);
     };
     const { project } = store;
     fill(
       this.tools,
-      checkbox("Names", options.names, again("names")),
-      checkbox("Links", options.links, again("links")),
-      checkbox("Mean", options.mean, again("mean")),
+      checkbox("Names", options.names, setOption("names")),
+      checkbox("Links", options.links, setOption("links")),
+      checkbox("Mean", options.mean, setOption("mean")),
       project.photographs.some(Boolean) &&
-        checkbox("Photograph", options.photograph, again("photograph")),
+        checkbox("Photograph", options.photograph, setOption("photograph")),
       (project.meshes.some(Boolean) || project.faces) &&
-        checkbox("Mesh", options.mesh, again("mesh")),
+        checkbox("Mesh", options.mesh, setOption("mesh")),
       h(
         "button",
         {
@@ -382,7 +382,7 @@ class SpecimenPage {
   makeActions() {
     const { landmark, specimen, project } = store;
     const item = this.item();
-    const isMissing = landmark !== null && !isThere(pointsOf(specimen)[landmark]);
+    const isMissing = landmark !== null && !hasCoordinates(pointsOf(specimen)[landmark]);
     const button = (text, key, work, isOff = false, action = "") =>
       h(
         "button",
@@ -573,7 +573,7 @@ class SpecimenPage {
             ...project.landmarks.map((name, j) => [
               j,
               name +
-                (isThere(points[j]) ? "" : " (missing)") +
+                (hasCoordinates(points[j]) ? "" : " (missing)") +
                 (isLandmarkIncluded(j) ? "" : " (excluded)"),
             ]),
           ],
@@ -583,7 +583,7 @@ class SpecimenPage {
         ),
       ),
       landmark !== null &&
-        isThere(points[landmark]) &&
+        hasCoordinates(points[landmark]) &&
         h("small", {}, `at (${points[landmark].map((x) => number(x)).join(", ")})`),
     );
   }
@@ -688,7 +688,7 @@ class SpecimenPage {
   next(step) {
     if (!this.isEditing) {
       const order = this.list.order;
-      const k = order.indexOf(specimenOr(order, store.specimen)) + step;
+      const k = order.indexOf(findSpecimenIn(order, store.specimen)) + step;
       if (order[k] !== undefined) choose(order[k], store.landmark);
       return;
     }
@@ -736,4 +736,4 @@ class SpecimenPage {
   }
 }
 
-const specimenOr = (order, specimen) => (order.includes(specimen) ? specimen : order[0]);
+const findSpecimenIn = (order, specimen) => (order.includes(specimen) ? specimen : order[0]);

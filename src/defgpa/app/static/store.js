@@ -1,7 +1,7 @@
 // The project as the page knows it: one object, changed here only, told to whoever listens.
 
 import { get, getFloats, post } from "./api.js";
-import { say } from "./dom.js";
+import { showMessage } from "./dom.js";
 
 export const store = {
   project: null, // everything but coordinates, as the server said it
@@ -25,11 +25,11 @@ export function listen(listener) {
   return () => listeners.delete(listener);
 }
 
-export function tell(change) {
+export function notifyListeners(change) {
   for (const listener of [...listeners]) listener(change);
 }
 
-export const path = (rest = "") => `/api/projects/${encodeURIComponent(store.project.id)}${rest}`;
+export const path = (subpath = "") => `/api/projects/${encodeURIComponent(store.project.id)}${subpath}`;
 export const hasShapes = () => Boolean(store.project?.names);
 
 /** Open a project by its id, or the same one again. */
@@ -52,7 +52,7 @@ export async function openProject(id) {
     store.points = await getFloats(path("/points"));
     store.specimen = Math.min(store.specimen, project.names.length - 1);
   } else store.points = null;
-  tell("project");
+  notifyListeners("project");
   if (project.names) refreshSuperimposition(); // specimens are shown before it is there
 }
 
@@ -85,7 +85,7 @@ export async function refreshSuperimposition() {
       problem: error.message,
     });
   }
-  tell("superimposition");
+  notifyListeners("superimposition");
   refreshQueue(ticket);
 }
 
@@ -93,7 +93,7 @@ export async function refreshSuperimposition() {
 async function refreshQueue(ticket) {
   if (!store.mean) {
     store.queue = [];
-    tell("queue");
+    notifyListeners("queue");
     return;
   }
   if (store.queue) await new Promise((resolve) => setTimeout(resolve, QUEUE_DELAY));
@@ -106,7 +106,7 @@ async function refreshQueue(ticket) {
     if (ticket !== latest) return;
     store.queue = [];
   }
-  tell("queue");
+  notifyListeners("queue");
 }
 
 /** The coordinates of one specimen of the files, as arrays. */
@@ -138,8 +138,8 @@ async function sendChange(route, body) {
     return answer;
   } catch (error) {
     if (error.status === 409) await openProject(store.project.id);
-    say(error.message, "error");
-    tell("project");
+    showMessage(error.message, "error");
+    notifyListeners("project");
     return null;
   }
 }
@@ -161,8 +161,8 @@ function applyChange(answer) {
   }
   store.problem = answer.problem ?? "";
   if (answer.mean) store.mean = answer.mean;
-  tell("edit");
-  if (answer.reload) openProject(project.id).catch((error) => say(error.message, "error"));
+  notifyListeners("edit");
+  if (answer.reload) openProject(project.id).catch((error) => showMessage(error.message, "error"));
   else refreshSuperimposition();
 }
 
@@ -178,11 +178,11 @@ export async function changeSettings(settings) {
       JSON.stringify(project.settings.reading) !== JSON.stringify(store.project.settings.reading);
     store.project = project;
     if (isReread) await openProject(project.id);
-    else tell("settings");
+    else notifyListeners("settings");
     return true;
   } catch (error) {
     if (error.status === 409) await openProject(store.project.id);
-    say(error.message, "error");
+    showMessage(error.message, "error");
     return false;
   }
 }
@@ -191,7 +191,7 @@ export async function changeSettings(settings) {
 export function choose(specimen, landmark = null) {
   store.specimen = specimen;
   store.landmark = landmark;
-  tell("choice");
+  notifyListeners("choice");
 }
 
 export const isIncluded = (specimen) => store.project.included[0].includes(specimen);

@@ -1,7 +1,7 @@
 // Taking away: results, figures, exports, the report; and the study as a script.
 
 import { get } from "./api.js";
-import { checkbox, fill, h, say } from "./dom.js";
+import { checkbox, fill, h, showMessage } from "./dom.js";
 import { run } from "./progress.js";
 import { path, store } from "./store.js";
 
@@ -11,8 +11,8 @@ export async function showTakeAway(main) {
     scripts = h("div", { class: "stack" });
   const { parts, files: written } = await get(path("/results"));
   const is3D = store.project.dims === 3;
-  const chosen = new Set(Object.keys(parts).filter((part) => part !== "slicermorph" || is3D));
-  const choices = Object.entries(parts).filter(([part]) => part !== "slicermorph" || is3D);
+  const chosen = new Set(Object.keys(parts).filter((output) => output !== "slicermorph" || is3D));
+  const choices = Object.entries(parts).filter(([output]) => output !== "slicermorph" || is3D);
 
   const drawFiles = (names) =>
     fill(
@@ -21,6 +21,11 @@ export async function showTakeAway(main) {
       names.length
         ? [
             h("p", { class: "soft" }, `In ${store.project.folder}/results`),
+            h(
+              "p",
+              {},
+              h("a", { href: path("/archive"), download: "", id: "archive" }, "All of it as a zip"),
+            ),
             h(
               "ul",
               { class: "files", id: "files" },
@@ -61,7 +66,7 @@ export async function showTakeAway(main) {
     const names = await run(work, { kind: "results", parts: [...chosen] });
     if (names) {
       drawFiles(names);
-      say("Everything is written.");
+      showMessage("Everything is written.");
     }
   };
 
@@ -82,15 +87,15 @@ export async function showTakeAway(main) {
             h(
               "div",
               { class: "stack", style: { gap: "8px", margin: "0 0 14px" } },
-              choices.map(([part, text]) =>
+              choices.map(([output, text]) =>
                 checkbox(
                   text,
-                  chosen.has(part),
+                  chosen.has(output),
                   (isChosen) => {
-                    if (isChosen) chosen.add(part);
-                    else chosen.delete(part);
+                    if (isChosen) chosen.add(output);
+                    else chosen.delete(output);
                   },
-                  { "data-part": part },
+                  { "data-part": output },
                 ),
               ),
             ),

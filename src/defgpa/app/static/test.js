@@ -5,13 +5,13 @@ import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
 import { changeSettings, listen, store } from "./store.js";
 
-const kept = new Map(); // the last result of each project
+const lastResults = new Map(); // the last result of each project
 
 export async function showTest(main) {
   const { project } = store;
   const columns = ["size", ...Object.keys(project.columns)];
   const work = h("div", {}),
-    result = h("div", { class: "stack" });
+    resultBox = h("div", { class: "stack" });
   const settings = { ...project.settings.test };
   let shape = null,
     pairwise = "",
@@ -70,16 +70,16 @@ export async function showTest(main) {
       seed: Math.round(Number(seed.value)) || 0,
     };
     if (!(await changeSettings({ test }))) return;
-    const found = await run(work, { kind: "test", pairwise });
-    if (!found || !isShown) return;
-    kept.set(project.id, { found, log: JSON.stringify(store.project.log.edits.length) });
-    draw(found);
+    const result = await run(work, { kind: "test", pairwise });
+    if (!result || !isShown) return;
+    lastResults.set(project.id, { result, log: JSON.stringify(store.project.log.edits.length) });
+    draw(result);
   };
 
-  const draw = async (found) => {
+  const draw = async (result) => {
     const p = (value) =>
       value === null || value === undefined ? "–" : value < 0.001 ? "< 0.001" : number(value, 3);
-    const rows = found.table.map((row) => [
+    const rows = result.table.map((row) => [
       row.term,
       row.df,
       row.ss ?? null,
@@ -90,7 +90,7 @@ export async function showTest(main) {
       p(row.p),
     ]);
     fill(
-      result,
+      resultBox,
       h(
         "section",
         { class: "card" },
@@ -99,17 +99,17 @@ export async function showTest(main) {
           id: "anova",
           "aria-label": "Analysis of variance",
         }),
-        found.notes.map((note) => h("div", { class: "worry" }, h("p", {}, note))),
+        result.notes.map((note) => h("div", { class: "worry" }, h("p", {}, note))),
         h(
           "div",
           { class: "row", style: { marginTop: "10px" } },
-          download("anova.csv", found.csv, "Table as CSV"),
+          download("anova.csv", result.csv, "Table as CSV"),
         ),
       ),
     );
-    if (found.pairwise) {
-      const { groups, distances, p: probabilities } = found.pairwise;
-      result.append(
+    if (result.pairwise) {
+      const { groups, distances, p: probabilities } = result.pairwise;
+      resultBox.append(
         h(
           "section",
           { class: "card" },
@@ -125,18 +125,18 @@ export async function showTest(main) {
             ]),
             { id: "pairs", "aria-label": "Differences between groups" },
           ),
-          download("pairwise.csv", found.pairwise.csv, "Table as CSV"),
+          download("pairwise.csv", result.pairwise.csv, "Table as CSV"),
         ),
       );
     }
-    if (found.effects.length) {
+    if (result.effects.length) {
       const card = h("section", { class: "card" }),
         controls = h("div", { class: "row" });
       shape?.stop();
       shape = await new ShapeView().start();
       fill(card, h("h2", {}, "Effects as shapes"), controls, shape.element, shape.saveButtons);
-      result.append(card);
-      drawEffect(controls, found.effects, 0);
+      resultBox.append(card);
+      drawEffect(controls, result.effects, 0);
     }
   };
 
@@ -239,20 +239,20 @@ export async function showTest(main) {
             ),
             work,
           ),
-          makeOther(columns),
+          makeAsymmetryForm(columns),
         ),
-        result,
+        resultBox,
       ),
     ),
   );
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && suggestions.hidden) start();
   });
-  const memory = kept.get(project.id);
-  if (memory && memory.log === JSON.stringify(project.log.edits.length)) draw(memory.found);
+  const memory = lastResults.get(project.id);
+  if (memory && memory.log === JSON.stringify(project.log.edits.length)) draw(memory.result);
   else
     fill(
-      result,
+      resultBox,
       h(
         "section",
         { class: "card" },
@@ -274,7 +274,7 @@ export async function showTest(main) {
 }
 
 /** Repeatability and symmetry, where columns allow them. */
-function makeOther() {
+function makeAsymmetryForm() {
   const columns = Object.keys(store.project.columns);
   const chosen = {
     individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "",
@@ -292,13 +292,13 @@ function makeOther() {
       }),
     );
   const start = async (kind) => {
-    const found = await run(work, { kind, ...chosen });
-    if (found)
+    const result = await run(work, { kind, ...chosen });
+    if (result)
       fill(
         output,
-        h("pre", {}, found.text),
-        (found.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))),
-        download(`${kind}.csv`, found.csv, "Table as CSV"),
+        h("pre", {}, result.text),
+        (result.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))),
+        download(`${kind}.csv`, result.csv, "Table as CSV"),
       );
   };
   return h(
@@ -333,13 +333,13 @@ const quote = (name) => (/^[A-Za-z_][\w.]*$/.test(name) ? name : `\`${name}\``);
 /** Complete the word at the cursor from a list. */
 function complete(input, list, words) {
   let chosen = 0,
-    found = [];
+    suggested = [];
   const wordStart = () => input.value.slice(0, input.selectionStart).search(/[\w.]*$/);
   const draw = () => {
-    list.hidden = !found.length;
+    list.hidden = !suggested.length;
     fill(
       list,
-      found.map((word, k) =>
+      suggested.map((word, k) =>
         h(
           "li",
           {
@@ -347,7 +347,7 @@ function complete(input, list, words) {
             "aria-selected": String(k === chosen),
             onpointerdown: (event) => {
               event.preventDefault();
-              take(word);
+              insertSuggestion(word);
             },
           },
           word,
@@ -355,36 +355,36 @@ function complete(input, list, words) {
       ),
     );
   };
-  const take = (word) => {
+  const insertSuggestion = (word) => {
     input.setRangeText(quote(word), wordStart(), input.selectionStart, "end");
-    found = [];
+    suggested = [];
     draw();
   };
   input.addEventListener("input", () => {
-    const part = input.value.slice(wordStart(), input.selectionStart).toLowerCase();
-    found = part
-      ? words.filter((word) => word.toLowerCase().startsWith(part) && word.toLowerCase() !== part)
+    const prefix = input.value.slice(wordStart(), input.selectionStart).toLowerCase();
+    suggested = prefix
+      ? words.filter((word) => word.toLowerCase().startsWith(prefix) && word.toLowerCase() !== prefix)
       : [];
     chosen = 0;
     draw();
   });
   input.addEventListener("keydown", (event) => {
-    if (!found.length) return;
+    if (!suggested.length) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      chosen = (chosen + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length;
+      chosen = (chosen + (event.key === "ArrowDown" ? 1 : suggested.length - 1)) % suggested.length;
       draw();
     } else if (event.key === "Tab" || event.key === "Enter") {
       event.preventDefault();
       event.stopImmediatePropagation();
-      take(found[chosen]);
+      insertSuggestion(suggested[chosen]);
     } else if (event.key === "Escape") {
-      found = [];
+      suggested = [];
       draw();
     }
   });
   input.addEventListener("blur", () => {
-    found = [];
+    suggested = [];
     draw();
   });
 }

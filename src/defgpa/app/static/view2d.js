@@ -2,7 +2,7 @@
 
 import { h, oncePerFrame, token } from "./dom.js";
 import { SvgContext } from "./figures.js";
-import { box, isThere } from "./geometry.js";
+import { box, hasCoordinates } from "./geometry.js";
 
 const REACH = 12; // pixels within which a landmark is picked
 const MARGIN = 0.09;
@@ -44,7 +44,7 @@ export class View2D {
     if (!keep) {
       this.zoom = 1;
       this.shift = [0, 0];
-      this.frame = null;
+      this.bounds = null;
     }
     this.dragged = null;
     this.canvas.setAttribute("aria-label", scene.label ?? "Specimen");
@@ -54,13 +54,13 @@ export class View2D {
   reset() {
     this.zoom = 1;
     this.shift = [0, 0];
-    this.frame = null;
+    this.bounds = null;
     this.draw();
   }
 
   /** What the picture shows without zoom: a box that stays while landmarks are dragged. */
   findFrame() {
-    if (!this.frame) {
+    if (!this.bounds) {
       const rows = [
         ...this.scene.points,
         ...(this.scene.mean ?? []),
@@ -68,9 +68,9 @@ export class View2D {
         ...(this.scene.bounds ?? []),
         ...(this.scene.grid ?? []).flat(),
       ];
-      this.frame = box(rows);
+      this.bounds = box(rows);
     }
-    return this.frame;
+    return this.bounds;
   }
 
   project(point) {
@@ -95,9 +95,9 @@ export class View2D {
   place(landmark) {
     if (this.dragged?.landmark === landmark) return this.dragged.point;
     const point = this.scene.points[landmark];
-    if (isThere(point)) return point;
+    if (hasCoordinates(point)) return point;
     const estimate = this.scene.estimates?.[landmark];
-    return isThere(estimate) ? estimate : null;
+    return hasCoordinates(estimate) ? estimate : null;
   }
 
   setMapping() {
@@ -195,7 +195,7 @@ export class View2D {
     context.fillStyle = colours.accent;
     context.globalAlpha = Math.max(0.08, Math.min(0.5, 12 / Math.sqrt(ghosts.length)));
     for (const point of ghosts) {
-      if (!isThere(point)) continue;
+      if (!hasCoordinates(point)) continue;
       const [x, y] = this.project(point);
       context.beginPath();
       context.arc(x, y, 2.2, 0, 7);
@@ -213,10 +213,10 @@ export class View2D {
     if (isOnPhotograph) Object.assign(context, { shadowColor: "#000000", shadowBlur: 3 });
     context.setLineDash([4, 4]);
     for (const [a, b] of links ?? [])
-      if (isThere(mean[a]) && isThere(mean[b])) this.stroke(context, [mean[a], mean[b]]);
+      if (hasCoordinates(mean[a]) && hasCoordinates(mean[b])) this.stroke(context, [mean[a], mean[b]]);
     context.setLineDash([]);
     for (const point of mean) {
-      if (!isThere(point)) continue;
+      if (!hasCoordinates(point)) continue;
       const [x, y] = this.project(point);
       context.beginPath();
       context.moveTo(x - 3.5, y);
@@ -234,8 +234,8 @@ export class View2D {
     context.lineWidth = 1.6;
     for (const [a, b] of this.scene.links ?? []) {
       const ends = [this.place(a), this.place(b)];
-      if (!ends.every(isThere)) continue;
-      const isEstimated = !isThere(this.scene.points[a]) || !isThere(this.scene.points[b]);
+      if (!ends.every(hasCoordinates)) continue;
+      const isEstimated = !hasCoordinates(this.scene.points[a]) || !hasCoordinates(this.scene.points[b]);
       context.setLineDash(isEstimated ? [3, 4] : []);
       this.stroke(context, ends);
     }
@@ -250,7 +250,7 @@ export class View2D {
     context.fillStyle = isOnPhotograph ? "#ff8cc6" : colours.mark;
     context.globalAlpha = isOnPhotograph ? 0.9 : 0.35;
     for (const point of this.scene.cloud) {
-      if (!isThere(point)) continue;
+      if (!hasCoordinates(point)) continue;
       const [x, y] = this.project(point);
       context.beginPath();
       context.arc(x, y, 2.5, 0, 7);
@@ -276,7 +276,7 @@ export class View2D {
       const point = this.place(j);
       if (!point) continue;
       const [x, y] = this.project(point);
-      const isMissing = !isThere(points[j]) && this.dragged?.landmark !== j;
+      const isMissing = !hasCoordinates(points[j]) && this.dragged?.landmark !== j;
       const isOut = excluded.includes(j);
       context.lineWidth = 1.5;
       context.globalAlpha = isOut ? 0.35 : 1;

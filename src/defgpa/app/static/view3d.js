@@ -3,7 +3,7 @@
 import * as THREE from "./three/three.module.min.js";
 import { h, oncePerFrame, token } from "./dom.js";
 import { wrapCanvas } from "./figures.js";
-import { box, isThere } from "./geometry.js";
+import { box, hasCoordinates } from "./geometry.js";
 import { decimate, findBounds, findReach } from "./meshes.js";
 
 const REACH = 14; // pixels within which a landmark is picked
@@ -22,7 +22,7 @@ function isSoftware() {
   return /swiftshader|llvmpipe|software/i.test(name);
 }
 
-const isVector = (row) => isThere(row) && row.length === 3;
+const isVector = (row) => hasCoordinates(row) && row.length === 3;
 const vector = (row) => new THREE.Vector3(row[0], row[1], row[2]);
 
 /** The same manners as View2D; a scene may have meshes: [{vertices, faces}]. */
@@ -133,7 +133,7 @@ export class View3D {
     this.middle = low.map((x, k) => (x + high[k]) / 2);
     const distances = places.map((point) => Math.hypot(...point.map((x, k) => x - this.middle[k])));
     const reaches = meshes.map((mesh) => findReach(mesh, this.middle));
-    this.size = [...distances, ...reaches].reduce((most, x) => Math.max(most, x), 0) || 1;
+    this.size = [...distances, ...reaches].reduce((largest, x) => Math.max(largest, x), 0) || 1;
   }
 
   /** Turn the view until a landmark is in front; where there is no mesh, all can be seen anyway. */
@@ -141,10 +141,10 @@ export class View3D {
     const point = this.place(landmark);
     if (!point || !this.surfaces?.children.length) return;
     const outwards = new THREE.Vector3(...point.map((x, k) => x - this.middle[k])).normalize();
-    const seen = outwards.clone().applyQuaternion(this.turned.quaternion);
-    if (seen.z > 0.5 || !seen.lengthSq()) return;
-    const target = new THREE.Vector3(seen.x, seen.y, 0).normalize().multiplyScalar(0.35).setZ(0.94);
-    const turn = new THREE.Quaternion().setFromUnitVectors(seen, target.normalize());
+    const direction = outwards.clone().applyQuaternion(this.turned.quaternion);
+    if (direction.z > 0.5 || !direction.lengthSq()) return;
+    const target = new THREE.Vector3(direction.x, direction.y, 0).normalize().multiplyScalar(0.35).setZ(0.94);
+    const turn = new THREE.Quaternion().setFromUnitVectors(direction, target.normalize());
     this.turned.quaternion.premultiply(turn);
     this.draw();
   }
@@ -171,7 +171,7 @@ export class View3D {
     const groups = { accent: [], mark: [], unseen: [] };
     places.forEach((point, j) => {
       if (!point || excluded.includes(j)) return;
-      const kind = !isThere(points[j])
+      const kind = !hasCoordinates(points[j])
         ? "unseen"
         : j === selected || marked.includes(j)
           ? "mark"
@@ -192,7 +192,7 @@ export class View3D {
     if (uncertainty) {
       const halos = [];
       places.forEach((point, j) => {
-        if (point && !isThere(points[j]) && uncertainty[j])
+        if (point && !hasCoordinates(points[j]) && uncertainty[j])
           halos.push([point, Math.max(uncertainty[j], radius)]);
       });
       this.addSpheres(halos, token("--unseen"), 0.15);
@@ -214,9 +214,9 @@ export class View3D {
   place(landmark) {
     if (this.dragged?.landmark === landmark) return this.dragged.point;
     const point = this.scene.points[landmark];
-    if (isThere(point)) return point;
+    if (hasCoordinates(point)) return point;
     const estimate = this.scene.estimates?.[landmark];
-    return isThere(estimate) ? estimate : null;
+    return hasCoordinates(estimate) ? estimate : null;
   }
 
   /** Build the surfaces of meshes that are not there yet, each sharp and coarse. */
@@ -463,7 +463,7 @@ export class View3D {
     shown.forEach((j, k) => {
       const label = this.labels.children[k] ?? this.labels.appendChild(h("span"));
       const [x, y] = this.project(this.place(j));
-      label.textContent = names[j] + (isThere(this.scene.points[j]) ? "" : " (missing)");
+      label.textContent = names[j] + (hasCoordinates(this.scene.points[j]) ? "" : " (missing)");
       label.style.transform = `translate(${x + 9}px, ${y - 20}px)`;
       label.hidden = x < 0 || y < 0 || x > width || y > height;
     });

@@ -30,7 +30,7 @@ def describe_project(project: Project, values: Values) -> dict[str, object]:
         "revision": project.revision,
         "settings": project.settings,
         "problem": study.problem,
-        "notes": study.notes,
+        "notes": [] if study.original is None else [*study.notes, *study.left_out],
         "files": [
             {"name": path.name, "role": role, "size": path.stat().st_size}
             for role, paths in (("landmarks", study.sources), ("table", study.tables))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
+from io import BytesIO
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
@@ -34,6 +37,24 @@ def show_results(project: Project, values: Values) -> dict[str, object]:
     from defgpa.app.results import PARTS, list_results
 
     return {"files": list_results(project), "parts": PARTS}
+
+
+def send_archive(project: Project, values: Values) -> Response:
+    """Send everything that was written as one zip."""
+    from defgpa.app.results import list_results
+
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in list_results(project):
+            path = project.find_result(name)
+            if path is not None:
+                archive.write(path, f"{project.id}/{name}")
+    disposition = f"attachment; filename*=utf-8''{quote(project.id)}.zip"
+    return Response(
+        content.getvalue(),
+        media_type="application/zip",
+        headers={"Content-Disposition": disposition},
+    )
 
 
 def send_result(project: Project, values: Values) -> Response:
