@@ -84,7 +84,7 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
             statistics.procrustes_anova(formula, sample, data, seed=seed, **chance)
             for formula in ("shape ~ log(size)", "shape ~ log(size) + k")
         )
-        return {"models": statistics.compare_models(small, large)["added terms"].p}
+        return {"models": statistics.compare_models(small, large).table["added terms"].p}
 
     def allometry(sample: Sample, seed: int) -> Chances:
         found = statistics.allometry(sample, seed=seed, **pooled)

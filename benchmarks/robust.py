@@ -1,6 +1,7 @@
 """How far gross errors bend the reference, with and without a robust fit.
 
-python benchmarks/robust.py [--repeats 3] [--estimator deformable|elastic|affine|rigid]
+python benchmarks/robust.py [--repeats 3] [--first-repeat 0]
+    [--estimator deformable|elastic|affine|rigid]
 
 Thirteen synthetic families with known truth, 2-D and 3-D, 8 to 60 shapes, 15 to 200 landmarks,
 bent and stretched by 4 %. A fraction of the landmarks is displaced by 0.2 to 2 sizes, or exchanged
@@ -84,10 +85,10 @@ def make_family(number, repeat):
     return family.shapes.points @ stretches, family.truth
 
 
-def measure(make_estimator, kind, fraction, n_repeats):
+def measure(make_estimator, kind, fraction, repeats):
     """Return errors of the reference (plain, best, robust, over clean) and counts of rejections."""
     ratios, counts = [], np.zeros(4)
-    for number, repeat in product(range(len(FAMILIES)), range(n_repeats)):
+    for number, repeat in product(range(len(FAMILIES)), repeats):
         clean, truth = make_family(number, repeat)
         rng = np.random.default_rng([number, repeat])
         points, wrong = contaminate(clean, kind, fraction, rng)
@@ -116,14 +117,16 @@ def main():
     """Print the tables of one estimator."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--first-repeat", type=int, default=0, help="other numbers, other seeds")
     parser.add_argument("--estimator", choices=ESTIMATORS, default="deformable")
     options = parser.parse_args()
     make_estimator = ESTIMATORS[options.estimator]
+    repeats = range(options.first_repeat, options.first_repeat + options.repeats)
     print("| landmarks | least squares | at best | robust (90 %) | recall | precision | false ‰ |")
     print("|---|---|---|---|---|---|---|")
     for name, (kind, fraction) in CONTAMINATIONS.items():
         ratios, (hits, n_wrong, n_rejected, n_all) = measure(
-            make_estimator, kind, fraction, options.repeats
+            make_estimator, kind, fraction, repeats
         )
         plain, best, robust = np.median(ratios, axis=0)
         found = f"{hits / n_wrong:.3f} | {hits / n_rejected:.3f}" if n_wrong else "– | –"

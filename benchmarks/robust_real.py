@@ -1,6 +1,7 @@
 """How far planted mistakes bend the reference of real sets, with and without a robust fit.
 
 python benchmarks/robust_real.py [DATA] [--estimator deformable|elastic|affine|rigid] [--seeds 2]
+    [--first-seed 0] [--each]
 
 DATA is a folder of .npz files with an array ``points`` (n, m, d); by default ../shared/data. In a
 tenth of the specimens of each set (two at least) one mistake is planted: three neighbouring
@@ -97,7 +98,7 @@ MISTAKES = {
 def plant(points: np.ndarray, mistake, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the points with mistakes, and a mask (n, m) of the landmarks that are wrong."""
     spoilt, wrong = points.copy(), np.zeros(points.shape[:2], dtype=bool)
-    mean = defgpa.EuclideanGPA(scaling=True).solve(points).reference
+    mean = defgpa.EuclideanGPA(scaling=True)._solve(points).reference
     n_wrong = max(2, round(SPECIMENS * len(points)))
     for specimen in rng.permutation(len(points))[:n_wrong]:
         wrong[specimen, mistake(spoilt[specimen], mean, rng)] = True
@@ -110,7 +111,7 @@ def measure_set(make_estimator, points, mistake, seed):
     spoilt, wrong = plant(points, mistake, rng)
     hidden = np.where(wrong[..., np.newaxis], np.nan, spoilt)
     hidden = hidden[np.isfinite(hidden[..., 0]).sum(axis=1) > points.shape[2] + 1]
-    clean, plain, best = (make_estimator().solve(shapes) for shapes in (points, spoilt, hidden))
+    clean, plain, best = (make_estimator()._solve(shapes) for shapes in (points, spoilt, hidden))
     kept, robust = (make_estimator(robust=True).align(shapes) for shapes in (points, spoilt))
     in_l1 = [
         superimpose_in_l1(shapes, np.isfinite(shapes[..., 0]).astype(float)).reference
@@ -136,6 +137,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="?", default=DATA)
     parser.add_argument("--estimator", choices=ESTIMATORS, default="deformable")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--each", action="store_true", help="print every set, too")
     options = parser.parse_args()
     warnings.simplefilter("ignore", defgpa.DefgpaWarning)
@@ -144,7 +146,7 @@ def main() -> None:
     for label, mistake in MISTAKES.items():
         shifts, counts = [], np.zeros(4)
         for name in SETS:
-            for seed in range(options.seeds):
+            for seed in range(options.first_seed, options.first_seed + options.seeds):
                 points = get_points(name, options.data)
                 of_set, of_landmarks = measure_set(
                     ESTIMATORS[options.estimator], points, mistake, seed

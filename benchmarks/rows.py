@@ -24,7 +24,7 @@ def fit(estimator, data):
 
 def solve(estimator, data):
     """The alignment alone, as the peers make it: ``fit`` also looks at what is wrong with it."""
-    return lambda: estimator.solve(data)
+    return lambda: estimator._solve(data)
 
 
 def tps(per_axis: int) -> DefGPA:

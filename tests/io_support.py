@@ -29,3 +29,10 @@ def write_anew(path, data):
     """Write a file that is not there: one that is truncated waits for the disk, every time."""
     path.unlink(missing_ok=True)
     path.write_bytes(data)
+
+
+def specimens(seed, n, m, d, spread=1.0, noise=0.05):
+    """(n, m, d) one shape again and again, a little different and somewhere else each time."""
+    rng = np.random.default_rng(seed)
+    shape, places = rng.normal(size=(1, m, d)), spread * rng.normal(size=(n, 1, d))
+    return (shape + places + noise * rng.normal(size=(n, m, d))).round(6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -150,16 +151,19 @@ def best_weights(basis, points, targets):
 
 def visible_parts(shapes):
     """The visible points of each shape with the mask that chose them."""
-    return [(own[seen], seen) for own, seen in zip(shapes.points, shapes.visible, strict=True)]
+    return [
+        (shape[visible], visible)
+        for shape, visible in zip(shapes.points, shapes.visible, strict=True)
+    ]
 
 
 def explicit_cost(shapes, warp, reference):
     """Σ ‖warp_i(D_i) − S‖² + tr(WᵀRW), each warp fitted on its own."""
     spent = 0.0
-    for points, seen in visible_parts(shapes):
+    for points, visible in visible_parts(shapes):
         basis = warp.basis(points)
-        weights, penalty = best_weights(basis, points, reference[seen])
-        residual = basis.features(points) @ weights - reference[seen]
+        weights, penalty = best_weights(basis, points, reference[visible])
+        residual = basis.features(points) @ weights - reference[visible]
         spent += np.sum(residual**2) + np.sum(weights * (penalty @ weights))
     return spent
 
@@ -176,7 +180,10 @@ def moved(points, seed=0, far=5.0, scales=(1.0, 1.0)):
     rng = np.random.default_rng(seed)
     d = points.shape[2]
     return np.stack(
-        [rng.uniform(*scales) * own @ rotation(rng, d) + far * rng.normal(size=d) for own in points]
+        [
+            rng.uniform(*scales) * shape @ rotation(rng, d) + far * rng.normal(size=d)
+            for shape in points
+        ]
     )
 
 
@@ -224,24 +231,29 @@ def oracle_points(name):
     return np.stack([np.loadtxt(path, delimiter=",") for path in files])
 
 
+def read_oracle(name, run):
+    """Return what the authors' program, or another one, found for a set."""
+    return json.loads((ORACLE / name / f"{run}.json").read_text())
+
+
 @contextmanager
 def warned_of(*words):
     """One DefgpaWarning, no other, that says all these words."""
-    with told_among_others(*words) as said:
+    with told_among_others(*words) as messages:
         yield
-    assert len(said) == 1, said
+    assert len(messages) == 1, messages
 
 
 @contextmanager
 def told_among_others(*words):
     """Only DefgpaWarnings, and among them one that says all these words."""
-    said = []
+    messages = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield said
-    said.extend(str(warning.message) for warning in caught)
-    assert {warning.category for warning in caught} <= {DefgpaWarning}, said
-    assert any(all(word.lower() in one.lower() for word in words) for one in said), said
+        yield messages
+    messages.extend(str(warning.message) for warning in caught)
+    assert {warning.category for warning in caught} <= {DefgpaWarning}, messages
+    assert any(all(word.lower() in first.lower() for word in words) for first in messages), messages
 
 
 def left_over(own, goal):

@@ -73,8 +73,8 @@ def _size(points):
 def _outlier(rng, points):
     points = points.copy()
     i, j = rng.integers(len(points)), rng.integers(points.shape[1])
-    away = rng.normal(size=points.shape[2])
-    points[i, j] += rng.uniform(2, 20) * _size(points[i]) * away / np.linalg.norm(away)
+    moved = rng.normal(size=points.shape[2])
+    points[i, j] += rng.uniform(2, 20) * _size(points[i]) * moved / np.linalg.norm(moved)
     return points
 
 
@@ -114,9 +114,9 @@ def _linked(rng, points):
     points, m = points.copy(), points.shape[1]
     shared = int(rng.integers(points.shape[2] + 2, points.shape[2] + 5))
     order = rng.permutation(m)
-    one, other = order[shared : shared + (m - shared) // 2], order[shared + (m - shared) // 2 :]
+    first, second = order[shared : shared + (m - shared) // 2], order[shared + (m - shared) // 2 :]
     half = len(points) // 2
-    points[:half, one], points[half:, other] = np.nan, np.nan
+    points[:half, first], points[half:, second] = np.nan, np.nan
     return points
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import cached_property
 from importlib import import_module
 from types import ModuleType, UnionType
 from typing import Any, get_args
@@ -57,17 +56,8 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = _ASKED.sub(reference, source[0])
 
 
-# what modules of the package ask of estimators and alignments, and nobody else needs
-_INTERNAL = {
-    *("solve", "prepare", "model", "method", "add_input_findings", "add_rejection"),
-    *("squared_distances", "trusted_shapes", "counted", "n_counted"),
-}
-
-
 def leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, _: Any) -> bool | None:
-    """Leave out internal names, and methods that scikit-learn adds and describes."""
-    if name in _INTERNAL and (callable(value) or isinstance(value, (property, cached_property))):
-        return True
+    """Leave out methods that scikit-learn adds and describes."""
     home = getattr(value, "__module__", None) or ""
     return True if home.startswith("sklearn") or name.endswith("_request") else None
 

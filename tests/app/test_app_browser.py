@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -107,11 +108,27 @@ class Run:
             text,
         )
 
-    def open_files(self, paths):
-        """Open files as a new project, from the page of all projects."""
+    def go_home(self):
+        """Show the page of all projects."""
         root = "document.documentElement.dataset"
         self.js(f"if (location.hash) {{ {root}.ready = ''; location.hash = ''; }}")
         self.wait_for("document.documentElement.dataset.ready === 'open'")
+
+    def drop_paths(self, *paths):
+        """Drag files or folders of the disk onto the page, as from a file manager."""
+        self.go_home()
+        x, y = self.js(
+            "const box = document.querySelector('.drop').getBoundingClientRect();"
+            "return [box.x + box.width / 2, box.y + box.height / 2]"
+        )
+        data = {"items": [], "files": list(map(str, paths)), "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            event = {"type": kind, "x": x, "y": y, "data": data}
+            self.driver.execute_cdp_cmd("Input.dispatchDragEvent", event)
+
+    def open_files(self, paths):
+        """Open files as a new project, from the page of all projects."""
+        self.go_home()
         chooser = self.driver.find_element(By.ID, "choose-files")
         with suppress(StaleElementReferenceException):  # the project may be open before it returns
             chooser.send_keys("\n".join(map(str, paths)))
@@ -172,9 +189,9 @@ def write_wings():
     points[2, [3, 7]] = points[2, [7, 3]]
     points[8, 4] += [90, 60]
     rows = []
-    for name, own in zip(shapes.names, points, strict=True):
+    for name, shape in zip(shapes.names, points, strict=True):
         title = HOSTILE if name == "apis_02" else name
-        lines = [" ".join("NA" if np.isnan(x) else f"{x:.2f}" for x in point) for point in own]
+        lines = [" ".join("NA" if np.isnan(x) else f"{x:.2f}" for x in point) for point in shape]
         rows += [f"LM={len(lines)}", *lines, f"ID={title}"]
     return "\n".join(rows) + "\n"
 
@@ -241,8 +258,11 @@ def test_a_study_from_the_file_to_the_script(run, monkeypatch, capsys):
         "[...document.querySelectorAll('[data-action=cancel]')].at(-1).click()"
     )
     run.wait_for("document.getElementById('messages').textContent.includes('Cancelled')")
+    run.js("document.getElementById('compare').focus()")
     run.click("#compare")
     run.wait_for("document.querySelectorAll('#methods tbody tr').length > 2")
+    run.wait_for("document.querySelector('#use-recommended')")
+    assert run.js("return document.activeElement.id") == "compare"  # kept for the keyboard
     run.click("#use-recommended")
     run.wait_for("document.getElementById('kind').value === 'deformable'")
     run.wait_for("document.querySelector('#figures')")
@@ -393,8 +413,14 @@ def write_shells(folder):
 
 
 def test_meshes_are_shown_turned_coarsely_and_warped_in_morphospace(run, tmp_path):
-    run.open_files(write_shells(tmp_path))
+    folder = tmp_path / "shells"
+    (folder / "meshes").mkdir(parents=True)
+    for path in write_shells(folder):
+        if path.suffix == ".ply":
+            path.rename(folder / "meshes" / path.name)
+    run.drop_paths(folder)
     run.wait_for("document.body.textContent.includes('8 meshes shown with their landmarks')")
+    assert run.js("return document.querySelector('h1').textContent") == "shells"
     run.go("look")
     run.wait_for("window.defgpaView?.surfaces.children.length === 2")
     run.wait_for("window.defgpaView.frames > 1")
@@ -435,7 +461,10 @@ def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
         lines = [f"{x} {y + 3 * k}" for x, y in points]
         rows += ["LM=4", *lines, f"IMAGE=leaf {k}.png", f"ID=leaf{k}", f"SCALE={scale}"]
     (tmp_path / "leaves.tps").write_text("\n".join(rows) + "\n")
-    run.open_files(sorted(tmp_path.iterdir()))
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for path in sorted(tmp_path.glob("*[gs]")):
+            archive.write(path, f"leaves/{path.name}")
+    run.drop_paths(tmp_path / "all.zip")
     run.wait_for("document.body.textContent.includes('4 photographs shown')")
     run.go("look")
     run.wait_for("window.defgpaView?.scene.photograph")
@@ -450,9 +479,9 @@ def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
         "return [0, 1, 2, 3].map((j) => { const [x, y] = view.project(view.place(j));"
         "return [colour(x + 9, y + 9), colour(x + 40, y)]; })"
     )
-    for beside, away in colours:
+    for beside, moved in colours:
         assert beside == [200, 0, 0]
-        assert away == [255, 255, 255]
+        assert moved == [255, 255, 255]
 
 
 def test_every_control_has_a_name_and_texts_have_contrast(run):

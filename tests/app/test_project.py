@@ -7,17 +7,21 @@ import json
 import runpy
 import shlex
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from app_support import wait_until
 
 import defgpa
+from defgpa.app.notes import collect_notes
 from defgpa.app.project import Project, Workspace
 from defgpa.app.server import open_first
 from defgpa.app.steps import correct, look
 from defgpa.cli import main
 from defgpa.edits import read_edits
+from defgpa.errors import warn
+from defgpa.io import write_shapes
 from defgpa.report import write_methods
 from defgpa.statistics import specimens
 
@@ -297,11 +301,14 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     page.edit(action="move", specimen=3, landmarks=[5], to=[361.1, 252.2], reason="slipped")
     page.edit(action="set missing", specimen=4, landmarks=[6])
     page.edit(action="exclude specimen", specimen=7)
-    method = {**page.state()["settings"]["method"], "kind": kind}
-    page.change(method=method, test={"formula": "shape ~ group", "n_permutations": 49, "seed": 1})
+    page.edit(action="exclude landmark", landmarks=[2])  # the order in memory must not matter
+    method = {**page.state()["settings"]["method"], "kind": kind, "scaling": False}
+    page.change(
+        method=method, test={"formula": "shape ~ size + group", "n_permutations": 49, "seed": 1}
+    )
     shown = page.get("/alignment").json()
     scores = np.array(page.get("/morphospace").json()["scores"])
-    table = page.run("test")[-1]["result"]["table"]
+    anova = page.run("test")[-1]["result"]["csv"]
     scripts = page.get("/scripts").json()
     folder = page.project.folder
     monkeypatch.chdir(folder)
@@ -321,8 +328,63 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
         assert stop.value.code == 0, capsys.readouterr().err
     alignment = defgpa.load(folder / "fit" / "result.npz")
     assert alignment.rmse_reference == shown["rmse_reference"]
-    anova = (folder / "test" / "anova.csv").read_text(encoding="utf-8").splitlines()
-    assert float(anova[1].split(",")[-1]) == pytest.approx(table[0]["p"], abs=1e-12)
+    pca = defgpa.ShapePCA().fit(alignment)
+    np.testing.assert_array_equal(pca.scores_[:, : scores.shape[1]], scores)
+    assert (folder / "test" / "anova.csv").read_text(encoding="utf-8") == anova
+
+
+def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, capsys):
+    """Flat shapes in space, one of them not digitised, one landmark missing in all."""
+    rng = np.random.default_rng(0)
+    points = np.zeros((9, 8, 3))
+    points[..., :2] = rng.normal(size=(8, 2)) + 0.05 * rng.normal(size=(9, 8, 2))
+    points[4] = points[:, 6] = np.nan
+    page.create("flat")
+    write_shapes(
+        defgpa.Shapes.specimens(points), page.project.folder / "files/flat.csv", format="csv"
+    )
+    state = page.state()
+    assert state["dims"] == 2
+    notes = " ".join(state["notes"])
+    assert "analysed in the plane" in notes
+    assert "all their landmarks are missing: 'shape_5'" in notes
+    assert "--" not in notes
+    assert page.edit(action="move", specimen=1, landmarks=[2], to=[0.3, 0.4]).status_code == 200
+    assert len(page.state()["included"][0]) == 8
+    shown = page.get("/alignment").json()
+    scripts = page.get("/scripts").json()
+    monkeypatch.chdir(page.project.folder)
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(scripts["commands"].splitlines()[1])[1:])
+    assert stop.value.code == 0, capsys.readouterr().err
+    assert defgpa.load("fit/result.npz").rmse_reference == shown["rmse_reference"]
+    Path("analysis.py").write_text(scripts["python"], encoding="utf-8")
+    with pytest.warns(defgpa.DefgpaWarning):
+        variables = runpy.run_path("analysis.py")
+    assert variables["alignment"].rmse_reference == shown["rmse_reference"]
+
+
+def test_messages_speak_of_the_choices_of_the_page(page):
+    page.create("unequal")
+    page.upload("unequal.tps", b"LM=3\n0 0\n1 0\n0 1\nID=a\nLM=3\n0 0\n1 0\nID=b\n")
+    problem = page.state()["problem"]
+    assert (
+        "'Wrong counts: taken as they are'" in problem
+        or "'Unfinished specimens: left out'" in problem
+    )
+    assert "--" not in problem
+    reading = {"variable": "landmarks", "curve_points": 30, "match": "position"}
+    assert page.change(reading=reading).status_code == 200
+    for refused in ({"variable": 3}, {"curve_points": 1}, {"layout": "xyz"}, {"max_memory": 1}):
+        assert page.change(reading=refused).status_code == 400
+
+
+def test_notes_inside_notes_are_kept_apart():
+    with collect_notes() as outer:
+        with collect_notes() as inner:
+            pass
+        warn("kept")
+    assert (outer, inner) == (["kept"], [])
 
 
 def test_everything_can_be_taken_away(page):
@@ -349,6 +411,12 @@ def test_everything_can_be_taken_away(page):
         assert expected in names
     assert any(name.startswith("r/") for name in names)
     assert any(name.startswith("slicermorph/") for name in names)
+    with zipfile.ZipFile(io.BytesIO(page.get("/archive").content)) as archive:
+        assert archive.namelist() == [f"{page.id}/{name}" for name in names]
+    # other programs' files are read by our own readers
+    for file in ("morphoj/morphoj.txt", "r/superimposed.rds", "r/superimposed.csv"):
+        read = defgpa.read_shapes(page.project.folder / "results" / file)
+        assert (read.n_shapes, read.n_landmarks) == (24, 48)
     methods = page.get("/results/methods/methods.txt").text
     assert "24 specimens with 48 landmarks in 3 dimensions (288 of 1,152 landmarks" in methods
     assert "Corrections" not in methods
@@ -357,8 +425,8 @@ def test_everything_can_be_taken_away(page):
     report = page.get("/results/report/report.html", show="1")
     assert "sandbox" in report.headers["content-security-policy"]
     assert report.headers["content-disposition"].startswith("inline")
-    kept = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
-    assert kept.rmse_reference == page.get("/alignment").json()["rmse_reference"]
+    remaining = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
+    assert remaining.rmse_reference == page.get("/alignment").json()["rmse_reference"]
 
 
 def test_the_methods_paragraph_is_that_of_the_library_and_counts_the_corrections(page):
@@ -385,9 +453,9 @@ def test_groups_have_hulls_and_ellipses_in_morphospace(page):
     assert all((corner == members).all(axis=1).any() for corner in corners)
     np.testing.assert_array_equal(corners.min(axis=0), members.min(axis=0))
     # every point of the ellipse is √5.991 standard deviations from the mean of the group
-    away = np.array(ellipses["apis"]) - members.mean(axis=0)
+    moved = np.array(ellipses["apis"]) - members.mean(axis=0)
     inverse = np.linalg.inv(np.cov(members, rowvar=False))
-    np.testing.assert_allclose(np.einsum("ki,ij,kj->k", away, inverse, away), 5.991, rtol=1e-9)
+    np.testing.assert_allclose(np.einsum("ki,ij,kj->k", moved, inverse, moved), 5.991, rtol=1e-9)
     assert page.get("/outlines", kind="star", **query).status_code == 400
     assert page.get("/outlines", kind="hull", **{**query, "x": 99}).status_code == 400
 
@@ -443,10 +511,10 @@ def test_photographs_and_meshes_beside_the_files_are_found(page):
 
 def test_two_servers_of_one_project_see_each_other(page):
     page.open_sample("wings")
-    other = Project(page.project.folder)
+    second = Project(page.project.folder)
     page.edit(action="reflect", specimen=0)
-    assert len(other.study.edits) == 1
-    assert other.revision == page.state()["revision"]
+    assert len(second.study.edits) == 1
+    assert second.revision == page.state()["revision"]
 
 
 def test_the_list_of_projects_has_the_last_one_first(page):

@@ -9,6 +9,8 @@ import pytest
 from app_support import HOST, TOKEN
 from starlette.testclient import TestClient
 
+from defgpa.app.server import list_host_names
+
 
 @pytest.fixture
 def stranger(app):
@@ -46,6 +48,13 @@ def test_another_origin_is_refused(page, origin):
     answer = page.client.post("/api/projects", json={"title": "x"}, headers=headers)
     assert answer.status_code == 403
     assert page.workspace.list() == []
+
+
+def test_a_server_of_all_addresses_answers_to_the_name_of_the_machine(monkeypatch):
+    assert list_host_names("127.0.0.1") == ["127.0.0.1", "localhost"]
+    monkeypatch.setattr("socket.gethostname", lambda: "lab-7")
+    monkeypatch.setattr("socket.gethostbyname_ex", lambda name: (name, [], ["192.0.2.7"]))
+    assert list_host_names("0.0.0.0") == ["lab-7", "192.0.2.7", "127.0.0.1", "localhost"]
 
 
 def test_a_change_without_an_origin_is_refused(page):
@@ -88,6 +97,20 @@ def test_a_link_among_the_results_is_not_followed(page):
     page.open_sample("wings")
     (page.project.folder / "results" / "link").symlink_to("/etc/passwd")
     assert page.get("/results/link").status_code == 404
+
+
+def test_a_link_among_the_files_is_not_followed(page, tmp_path):
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    page.open_sample("wings")
+    name = page.state()["names"][0]
+    assert page.get("/photograph", number=0).status_code == 404
+    link = page.project.folder / "files" / f"{name}.png"
+    link.symlink_to(tmp_path / "secret.png")
+    page.upload("other.png", b"own")  # the files are read again
+    assert page.get("/photograph", number=0).status_code == 404
+    link.unlink()
+    page.upload(f"{name}.png", b"own")
+    assert page.get("/photograph", number=0).content == b"own"
 
 
 @pytest.mark.parametrize(

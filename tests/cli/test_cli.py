@@ -57,8 +57,10 @@ def test_help_loads_nothing_heavy():
         "print([m for m in ('numpy', 'scipy', 'sklearn', 'matplotlib', 'plotly') "
         "if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip().endswith("[]")
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip().endswith("[]")
 
 
 def test_info_tells_what_is_in_a_file(run, wings):
@@ -67,10 +69,10 @@ def test_info_tells_what_is_in_a_file(run, wings):
     assert "43" in out
     assert "missing landmarks" in out
     code, out, _ = run("info", wings, "--json")
-    found = json.loads(out)
-    assert (found["shapes"], found["landmarks"], found["dimension"]) == (8, 43, 2)
-    assert found["format"] == "tps"
-    assert found["alignable"] is True
+    summary = json.loads(out)
+    assert (summary["shapes"], summary["landmarks"], summary["dimension"]) == (8, 43, 2)
+    assert summary["format"] == "tps"
+    assert summary["alignable"] is True
 
 
 def test_info_names_mirrored_exchanged_and_far_specimens(run, tmp_path):
@@ -80,10 +82,10 @@ def test_info_names_mirrored_exchanged_and_far_specimens(run, tmp_path):
     points[6] *= 1000
     file = tmp_path / "set.npz"
     np.savez(file, points=points)
-    found = json.loads(run("info", file, "--json")[1])["suspicious"]
-    assert found["mirrored"] == ["set_3"]
-    assert ["set_5", "4", "10"] in found["exchanged_landmarks"]
-    assert found["other_size"] == ["set_7"]
+    summary = json.loads(run("info", file, "--json")[1])["suspicious"]
+    assert summary["mirrored"] == ["set_3"]
+    assert ["set_5", "4", "10"] in summary["exchanged_landmarks"]
+    assert summary["other_size"] == ["set_7"]
 
 
 def test_fit_writes_everything_and_the_library_reads_it_back(result, wings):
@@ -114,12 +116,13 @@ def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tm
     assert f"smoothing={path['chosen']!r}"[:20] in summary["parameters"]["warp"]
     alignment = defgpa.load(tmp_path / "result.npz")
     shape = alignment.shapes[0]
-    seen = ~np.isnan(shape[:, 0])
-    off = np.linalg.norm(alignment.reference[seen].mean(0) - shape[seen].mean(0))
-    assert off < 1e-6 * np.ptp(shape[seen])
+    visible = ~np.isnan(shape[:, 0])
+    off = np.linalg.norm(alignment.reference[visible].mean(0) - shape[visible].mean(0))
+    assert off < 1e-6 * np.ptp(shape[visible])
 
 
-def test_compare_prints_the_papers_table_and_writes_it(run, wings, tmp_path):
+def test_compare_prints_the_papers_table_by_rank_and_writes_it(run, wings, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = run("compare", wings, "--fold-size", 15, "-o", tmp_path / "table.md")
     assert code == 0
     for method in ("EUC_d", "EUC_d(scaling)", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "ELA(5)"):
@@ -127,16 +130,11 @@ def test_compare_prints_the_papers_table_and_writes_it(run, wings, tmp_path):
     written = (tmp_path / "table.md").read_text()
     assert "| TPS_r(3) |" in written
     (best,) = re.findall(r"▸1 thin-plate spline \(\d\) +(\S+)", out)
-    said = " ".join(out.split())
-    assert f"{best} predicts best, with an error" in said
-    assert f"Next: defgpa fit {wings} --method deformable --points-per-axis" in said
+    message = " ".join(out.split())
+    assert f"{best} predicts best, with an error" in message
+    assert f"Next: defgpa fit {wings} --method deformable --points-per-axis" in message
     assert f"{best} predicts best, with an error" in written
     assert f"| **{best}** |" in written
-
-
-def test_compare_sorts_by_rank_and_keeps_to_eighty_columns(run, wings, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run("compare", wings, "--fold-size", 15)
     table, _, _ = out.partition("Next:")
     assert max(map(len, table.splitlines())) <= 80
     ranks = [int(rank) for rank in re.findall(r"^[▸ ](\d) ", table, flags=re.MULTILINE)]
@@ -147,11 +145,11 @@ def test_compare_sorts_by_rank_and_keeps_to_eighty_columns(run, wings, monkeypat
 
 def test_compare_tells_machines_all_figures(run, wings):
     code, out, _ = run("compare", wings, "--fold-size", 15, "--json")
-    told = json.loads(out)
+    summary = json.loads(out)
     assert code == 0
-    assert told["ranking"][0] == told["verdict"]["best"]
-    assert told["verdict"]["probability"] < 0.05
-    rows = {row["name"]: row for row in told["rows"]}
+    assert summary["ranking"][0] == summary["verdict"]["best"]
+    assert summary["verdict"]["probability"] < 0.05
+    rows = {row["name"]: row for row in summary["rows"]}
     for name in ("rmse_reference", "cve"):
         row = rows["TPS_r(5)"]
         assert row[f"relative_{name}"] == pytest.approx(row[name] / row["size"])
@@ -206,11 +204,11 @@ def test_register_brings_new_specimens_onto_the_reference(run, result, wings, tm
 def test_apply_moves_points_there_and_back(run, result, wings, tmp_path):
     alignment = defgpa.load(result / "result.npz")
     name = alignment.shapes.names[1]
-    there, back = tmp_path / "there.csv", tmp_path / "back.csv"
-    assert run("apply", result / "result.npz", name, wings, "-o", there)[0] == 0
-    moved = defgpa.read_shapes(there)
+    remote, back = tmp_path / "there.csv", tmp_path / "back.csv"
+    assert run("apply", result / "result.npz", name, wings, "-o", remote)[0] == 0
+    moved = defgpa.read_shapes(remote)
     np.testing.assert_allclose(moved[1], alignment.aligned[1], **EXACT)
-    words = ("apply", result / "result.npz", 2, there, "-o", back, "--direction", "exact")
+    words = ("apply", result / "result.npz", 2, remote, "-o", back, "--direction", "exact")
     assert run(*words)[0] == 0
     returned = defgpa.read_shapes(back)[1]
     np.testing.assert_allclose(returned, alignment.shapes[1], rtol=1e-6, atol=1e-6)
@@ -342,8 +340,8 @@ def test_aligned_shapes_in_the_format_of_the_input_read_back(run, tmp_path, form
     out = tmp_path / "out"
     assert run("fit", source, "-o", out, "--warp", "affine")[0] == 0
     alignment = defgpa.load(out / "result.npz")
-    own = "aligned_long.csv" if format_ == "csv-long" else "aligned" + ALL_IN_ONE.get(format_, "")
-    for place in (out / "aligned.csv", out / own):
+    item = "aligned_long.csv" if format_ == "csv-long" else "aligned" + ALL_IN_ONE.get(format_, "")
+    for place in (out / "aligned.csv", out / item):
         again = defgpa.read_shapes(place)
         assert again.names == alignment.shapes.names
         np.testing.assert_allclose(again.points, alignment.aligned, **EXACT)
@@ -381,11 +379,11 @@ def test_new_specimens_are_matched_by_label_in_any_order(
     alignment = defgpa.load(markup_result)
     assert moved.landmarks == alignment.shapes.landmarks
     for k, name in enumerate(moved.names):
-        seen = np.sort(order)
+        visible = np.sort(order)
         partly = np.full((20, 3), np.nan)
-        partly[seen] = shapes.points[k, seen]
+        partly[visible] = shapes.points[k, visible]
         np.testing.assert_allclose(
-            moved[name][seen], alignment.register(partly)(shapes.points[k, seen]), **EXACT
+            moved[name][visible], alignment.register(partly)(shapes.points[k, visible]), **EXACT
         )
     assert np.isnan(moved.points[0]).all(axis=1).sum() == 6
     assert "so missing: landmark" in json.loads(out)["notes"][0]
@@ -396,12 +394,12 @@ def test_points_in_lps_go_through_a_warp_in_ras(run, folder_of_markups, markup_r
     shapes = skulls().take([0])
     flipped = shapes.points * [-1, -1, 1]
     for name, points, space in (("ras", shapes.points, "RAS"), ("lps", flipped, "LPS")):
-        own = defgpa.Shapes.specimens(
+        item = defgpa.Shapes.specimens(
             points, names=[name], landmarks=shapes.landmarks, metadata={"space": space}
         )
-        defgpa.write_shapes(own, tmp_path / f"{name}.mrk.json")
+        defgpa.write_shapes(item, tmp_path / f"{name}.mrk.json")
         header = f"comment 3D Slicer output. SPACE={space}"
-        defgpa.write_shapes(own, tmp_path / f"{name}.ply")
+        defgpa.write_shapes(item, tmp_path / f"{name}.ply")
         page = (tmp_path / f"{name}.ply").read_bytes()
         at = page.index(b"\n", page.index(b"format")) + 1
         (tmp_path / f"{name}.ply").write_bytes(page[:at] + header.encode() + b"\n" + page[at:])
@@ -417,13 +415,13 @@ def test_points_in_lps_go_through_a_warp_in_ras(run, folder_of_markups, markup_r
 
 def test_new_specimens_in_lps_are_brought_to_the_space_of_the_fit(run, markup_result, tmp_path):
     shapes = skulls().take([1])
-    own = defgpa.Shapes.specimens(
+    item = defgpa.Shapes.specimens(
         shapes.points * [-1, -1, 1],
         names=["new"],
         landmarks=shapes.landmarks,
         metadata={"space": "LPS"},
     )
-    defgpa.write_shapes(own, tmp_path / "new.mrk.json")
+    defgpa.write_shapes(item, tmp_path / "new.mrk.json")
     assert run("register", markup_result, tmp_path / "new.mrk.json", "-o", tmp_path)[0] == 0
     moved = defgpa.read_shapes(tmp_path / "registered")
     assert moved.metadata["space"] == "RAS"
@@ -597,11 +595,11 @@ def test_info_leaves_out_what_fit_leaves_out(run, tmp_path):
     points[:, 7] = np.nan
     np.savez(tmp_path / "set.npz", points=points)
     code, out, _ = run("info", tmp_path / "set.npz", "--json")
-    found = json.loads(out)
+    summary = json.loads(out)
     assert code == 0
-    assert found["alignable"] is True
-    assert any("'set_4'" in note for note in found["notes"])
-    assert any("landmark '8'" in note for note in found["notes"])
+    assert summary["alignable"] is True
+    assert any("'set_4'" in note for note in summary["notes"])
+    assert any("landmark '8'" in note for note in summary["notes"])
 
 
 # What it looks like
@@ -639,8 +637,8 @@ def test_output_fits_the_encoding_of_the_terminal(encoding, more, wings, tmp_pat
         main(["info", str(tmp_path / "set.npz"), *more])
     assert stop.value.code == 0
     assert not err.getvalue()
-    said = out.getvalue().decode(encoding)
-    assert json.loads(said)["landmarks"] == 43 if more else "43" in said
+    message = out.getvalue().decode(encoding)
+    assert json.loads(message)["landmarks"] == 43 if more else "43" in message
 
 
 def test_every_command_speaks_json_or_not_at_all(run, wings, result, tmp_path):
@@ -656,8 +654,8 @@ def test_every_command_speaks_json_or_not_at_all(run, wings, result, tmp_path):
     for words in commands:
         code, out, err = run(*words, "--json")
         assert code == 0
-        told = json.loads(out)["notes"]
-        assert err == "".join(f"Note: {note}\n" for note in told)
+        summary = json.loads(out)["notes"]
+        assert err == "".join(f"Note: {note}\n" for note in summary)
         assert run(*words, "--quiet") == (0, "", "")
 
 
@@ -690,9 +688,9 @@ def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
     for words in commands:
         code, _, err = run(*words)
         assert code == 0
-        said = " ".join(err.replace("'", "").split())
-        assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", said)
-        assert re.search("set_4:? has the very coordinates of set_3", said)
+        messages = " ".join(err.replace("'", "").split())
+        assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", messages)
+        assert re.search("set_4:? has the very coordinates of set_3", messages)
 
 
 def test_the_nearest_option_is_suggested_for_a_typo(run):

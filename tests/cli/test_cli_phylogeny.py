@@ -53,12 +53,12 @@ def test_phylo_writes_signal_ancestors_model_and_rates(heads, capsys):
 def test_phylo_equals_the_library(heads, capsys):
     words = ["phylo", "heads.tps", "--tree", "tree.nwk", "--species", "taxon", "--data"]
     assert run([*words, "heads.csv", "--permutations", "19", "--json"]) == 0
-    found = json.loads(read_output(capsys))["signal"]
+    summary = json.loads(read_output(capsys))["signal"]
     shapes = defgpa.read_shapes("heads.tps")
     species = [name[0] for name in shapes.names]
     expected = defgpa.statistics.phylogenetic_signal(shapes, "tree.nwk", species, 19)
-    assert found["k"] == pytest.approx(expected.k)
-    assert found["p"] == expected.p
+    assert summary["k"] == pytest.approx(expected.k)
+    assert summary["p"] == expected.p
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_covary_tests_modules_and_compares_hypotheses(heads, capsys):
 def test_covary_compares_shape_with_numbers(heads, capsys):
     words = ["covary", "heads.tps", "--with", "mass", "--data", "heads.csv", "--json"]
     assert run([*words, "--permutations", "19"]) == 0
-    found = json.loads(read_output(capsys))["pls"]
+    summary = json.loads(read_output(capsys))["pls"]
     shapes = defgpa.read_shapes("heads.tps")
     expected = defgpa.statistics.two_block_pls(shapes, np.arange(16.0), None, 19)
-    assert found["r"] == pytest.approx(expected.r)
+    assert summary["r"] == pytest.approx(expected.r)
 
 
 def test_covary_compares_groups_by_the_strength_of_their_covariation(heads, capsys):
     words = ["covary", "heads.tps", "--data", "heads.csv", "--by", "home", "--vrel", "-o", "out"]
     modules = ["--modules", "jaw=1-4,skull=*", "--with", "mass", "--permutations", "19"]
     assert run([*words, *modules]) == 0
-    assert "Groups compared by the Z of CR" in read_output(capsys)
+    assert "Effect sizes compared: CR" in read_output(capsys)
     summary = json.loads((heads / "out" / "covary.json").read_text())
     statistics = defgpa.statistics
     sample = statistics.build_sample(defgpa.read_shapes("heads.tps"))
@@ -122,9 +122,9 @@ def test_covary_compares_groups_by_the_strength_of_their_covariation(heads, caps
     }
     for name, tests in expected.items():
         compared = statistics.compare_effect_sizes(tests)
-        found = summary[f"groups_{name}"]
-        assert [row["z"] for row in found["groups"]] == pytest.approx([test.z for test in tests])
-        assert found["pairs"][0]["p"] == pytest.approx(compared.p[0, 1])
+        actual = summary[f"groups_{name}"]
+        assert [row["z"] for row in actual["groups"]] == pytest.approx([test.z for test in tests])
+        assert actual["pairs"][0]["p"] == pytest.approx(compared.p[0, 1])
         assert (heads / "out" / f"groups_{name}.csv").exists()
     assert summary["vrel"]["vrel"] == pytest.approx(statistics.eigenvalue_variance(sample).vrel)
 

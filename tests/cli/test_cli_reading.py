@@ -25,8 +25,8 @@ def run(capsys):
 
     def run_command(*words):
         code = call(*words)
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        message = capsys.readouterr()
+        return code, message.out, message.err
 
     return run_command
 
@@ -35,8 +35,8 @@ def run(capsys):
 def table(tmp_path):
     """Six wings with two columns about them."""
     lines = ["id,species,site," + ",".join(f"x{j},y{j}" for j in range(1, 15))]
-    for k, (name, own) in enumerate(zip(NAMES, POINTS, strict=True)):
-        numbers = ",".join(map(repr, own.ravel().tolist()))
+    for k, (name, shape) in enumerate(zip(NAMES, POINTS, strict=True)):
+        numbers = ",".join(map(repr, shape.ravel().tolist()))
         lines.append(f"{name},{'pq'[k % 2]},{'north' if k < 4 else 'south'},{numbers}")
     path = tmp_path / "wings.csv"
     path.write_text("\n".join(lines))
@@ -78,10 +78,10 @@ def test_the_groups_are_those_of_a_column(run, table, tmp_path):
 
 def test_info_tells_groups_and_columns(run, table):
     code, out, err = run("info", table, "--json")
-    found = json.loads(out)
-    assert found["groups"] == {"p": 3, "q": 3}
-    assert found["columns"] == ["species", "site"]
-    assert (code, err, found["notes"]) == (0, "", [])
+    summary = json.loads(out)
+    assert summary["groups"] == {"p": 3, "q": 3}
+    assert summary["columns"] == ["species", "site"]
+    assert (code, err, summary["notes"]) == (0, "", [])
     assert "species, site (one of them: --group)" in run("info", table)[1]
 
 
@@ -89,9 +89,13 @@ def test_info_tells_groups_and_columns(run, table):
 def unfinished(tmp_path):
     """A TPS file in which two specimens lack landmarks at the end."""
     lines = []
-    for k, own in enumerate(POINTS):
-        kept = own[: {1: 13, 4: 11}.get(k, 14)]
-        lines += [f"LM={len(kept)}", *(f"{x!r} {y!r}" for x, y in kept.tolist()), f"ID={NAMES[k]}"]
+    for k, shape in enumerate(POINTS):
+        remaining = shape[: {1: 13, 4: 11}.get(k, 14)]
+        lines += [
+            f"LM={len(remaining)}",
+            *(f"{x!r} {y!r}" for x, y in remaining.tolist()),
+            f"ID={NAMES[k]}",
+        ]
     path = tmp_path / "wings.tps"
     path.write_text("\n".join(lines))
     return path
@@ -129,28 +133,28 @@ def markups(folder, name, labels, points, space="LPS"):
 
 def test_labels_of_their_own_are_one_note_and_can_be_decided(run, tmp_path):
     points = smooth_family(n=5, m=14, d=3, seed=2).shapes.points
-    for k, own in enumerate(points):
+    for k, shape in enumerate(points):
         labels = [f"point {letter}" for letter in "abcdefghijklmn"]
         if k == 3:
             labels = [f"LM_{letter}" for letter in "ABCDEFGHIJKLMN"]
-        markups(tmp_path / "set", f"s{k}", labels, own)
+        markups(tmp_path / "set", f"s{k}", labels, shape)
     code, out, _ = run("info", tmp_path / "set", "--json")
-    found = json.loads(out)
-    assert (code, found["landmarks"], found["missing"]) == (0, 14, 0)
-    (note,) = found["notes"]
+    summary = json.loads(out)
+    assert (code, summary["landmarks"], summary["missing"]) == (0, 14, 0)
+    (note,) = summary["notes"]
     assert "matched by position" in note
     assert "--match label" in note
-    apart = json.loads(run("info", tmp_path / "set", "--match", "label", "--json")[1])
-    assert apart["landmarks"] == 28
+    separate = json.loads(run("info", tmp_path / "set", "--match", "label", "--json")[1])
+    assert separate["landmarks"] == 28
     together = json.loads(run("info", tmp_path / "set", "--match", "position", "--json")[1])
     assert (together["landmarks"], together["notes"]) == (14, [])
 
 
 def test_a_set_without_a_common_landmark_is_told_so_in_words(run, tmp_path):
     points = smooth_family(n=4, m=9, d=3, seed=2).shapes.points
-    for k, own in enumerate(points):
+    for k, shape in enumerate(points):
         letters = "abcdefghi"[: 9 - k]
-        markups(tmp_path / "set", f"s{k}", [f"{s}{'wxyz'[k]}" for s in letters], own[: 9 - k])
+        markups(tmp_path / "set", f"s{k}", [f"{s}{'wxyz'[k]}" for s in letters], shape[: 9 - k])
     code, out, err = run("info", tmp_path / "set")
     assert code == 0
     assert "No landmark is seen in more than one shape." in err
@@ -161,14 +165,14 @@ def test_a_set_without_a_common_landmark_is_told_so_in_words(run, tmp_path):
 def test_landmarks_at_a_code_are_all_named(run, tmp_path):
     points = smooth_family(n=5, m=9, d=3, seed=2).shapes.points.copy()
     points[1, [3, 5]] = points[4, 8] = [1000, 1000, -1000]
-    for k, own in enumerate(points):
-        markups(tmp_path / "set", f"s{k}", list("abcdefghi"), own)
+    for k, shape in enumerate(points):
+        markups(tmp_path / "set", f"s{k}", list("abcdefghi"), shape)
     code, out, err = run("info", tmp_path / "set")
     assert code == 0
     assert "--missing -1000" in err
     assert "All coordinates -1000: missing?" in out
-    found = json.loads(run("info", tmp_path / "set", "--json")[1])["likely_missing"]
-    assert found == {"code": -1000.0, "landmarks": {"s1": ["d", "f"], "s4": ["i"]}}
+    summary = json.loads(run("info", tmp_path / "set", "--json")[1])["likely_missing"]
+    assert summary == {"code": -1000.0, "landmarks": {"s1": ["d", "f"], "s4": ["i"]}}
     heeded = json.loads(run("info", tmp_path / "set", "--missing", "-1000", "--json")[1])
     assert (heeded["missing"], heeded["notes"]) == (3, [])
 
@@ -182,17 +186,17 @@ def test_the_dimension_can_be_said(run, tmp_path):
         ",".join([f"s{k}", *map(repr, row)]) for k, row in enumerate(flat.reshape(4, 12).tolist())
     ]
     (tmp_path / "set.csv").write_text("\n".join(lines))
-    found = json.loads(run("info", tmp_path / "set.csv", "--json")[1])
-    assert found["dimension"] == 2
-    assert "--dimension 3" in found["notes"][0]
-    said = json.loads(run("info", tmp_path / "set.csv", "--dimension", "2", "--json")[1])
-    assert (said["dimension"], said["notes"]) == (2, [])
+    summary = json.loads(run("info", tmp_path / "set.csv", "--json")[1])
+    assert summary["dimension"] == 2
+    assert "--dimension 3" in summary["notes"][0]
+    messages = json.loads(run("info", tmp_path / "set.csv", "--dimension", "2", "--json")[1])
+    assert (messages["dimension"], messages["notes"]) == (2, [])
 
 
 def test_names_can_be_chosen(run, tmp_path):
     lines = []
-    for k, own in enumerate(POINTS):
-        rows = [f"{x!r} {y!r}" for x, y in own.tolist()]
+    for k, shape in enumerate(POINTS):
+        rows = [f"{x!r} {y!r}" for x, y in shape.tolist()]
         lines += ["LM=14", *rows, f"IMAGE=p{k}.jpg", f"ID={k}"]
     (tmp_path / "wings.tps").write_text("\n".join(lines))
     for choice, first in (("auto", "p0"), ("id", "0"), ("image", "p0"), ("file", "wings_1")):
@@ -207,9 +211,9 @@ def test_files_of_a_folder_that_were_not_read_are_noted(run, tmp_path, unfinishe
     (folder / "wings.tps").write_text(unfinished.read_text().split("LM=13")[0] * 2)
     (folder / "README.md").write_text("Wings.")
     (folder / "w.jpg").write_bytes(b"\xff\xd8")
-    found = json.loads(run("info", folder, "--names", "file", "--json")[1])
-    assert found["not_read"] == ["README.md", "w.jpg"]
-    assert "2 files were passed over, without landmarks: 'README.md', 'w.jpg'." in found["notes"]
+    summary = json.loads(run("info", folder, "--names", "file", "--json")[1])
+    assert summary["not_read"] == ["README.md", "w.jpg"]
+    assert "2 files were passed over, without landmarks: 'README.md', 'w.jpg'." in summary["notes"]
 
 
 def test_convert_notes_what_is_left_out_and_keeps_what_it_can(run, table, tmp_path):
@@ -233,9 +237,9 @@ def test_every_command_that_reads_takes_the_same_options(run, command):
 
 def test_register_goes_by_position_on_request(run, tmp_path):
     points = smooth_family(n=6, m=14, d=3, seed=2).shapes.points
-    for k, own in enumerate(points):
+    for k, shape in enumerate(points):
         labels = [f"{'pq'[k > 4]} {letter}" for letter in "abcdefghijklmn"]
-        markups(tmp_path / ("new" if k > 4 else "set"), f"s{k}", labels, own)
+        markups(tmp_path / ("new" if k > 4 else "set"), f"s{k}", labels, shape)
     assert run("fit", tmp_path / "set", "-o", tmp_path / "fit", "--warp", "affine")[0] == 0
     words = ("register", tmp_path / "fit" / "result.npz", tmp_path / "new", "-o", tmp_path / "out")
     code, _, err = run(*words)
@@ -249,9 +253,9 @@ def test_register_goes_by_position_on_request(run, tmp_path):
 
 def written_tps(path, points, scale=()):
     lines = []
-    for k, own in enumerate(points):
-        rows = (f"{x!r} {y!r}" for x, y in own.tolist())
-        lines += [f"LM={len(own)}", *rows, *scale, f"ID=w{k}"]
+    for k, shape in enumerate(points):
+        rows = (f"{x!r} {y!r}" for x, y in shape.tolist())
+        lines += [f"LM={len(shape)}", *rows, *scale, f"ID=w{k}"]
     path.write_text("\n".join(lines))
 
 
@@ -267,7 +271,7 @@ def test_info_shows_the_sets_of_a_folder_that_holds_several(run, tmp_path):
     ]
     assert "read them one by one" in err
     sets = json.loads(run("info", tmp_path / "wings", "--json")[1])["sets"]
-    assert [(one["shapes"], one["landmarks"]) for one in sets] == [(6, 12), (6, 14)]
+    assert [(first["shapes"], first["landmarks"]) for first in sets] == [(6, 12), (6, 14)]
     code, _, err = run("fit", tmp_path / "wings", "-o", tmp_path / "out")
     assert code == 2
     assert "fore.tps has 12 landmarks" in err
@@ -280,8 +284,8 @@ def test_info_says_once_what_many_specimens_have_in_common(run, tmp_path):
     assert out.count("usual size") == 1
     assert "6 shapes   737 times to 1,145 times the usual size, such as 'w12'" in out
     assert out.count("the very coordinates") == 1
-    found = json.loads(run("info", tmp_path / "wings.tps", "--json")[1])["suspicious"]
-    assert len(found["other_size"]) == len(found["repeated"]) == 6
+    summary = json.loads(run("info", tmp_path / "wings.tps", "--json")[1])["suspicious"]
+    assert len(summary["other_size"]) == len(summary["repeated"]) == 6
 
 
 def test_landmarks_of_several_specimens_that_went_wrong_are_one_note(run, tmp_path):
@@ -294,9 +298,9 @@ def test_landmarks_of_several_specimens_that_went_wrong_are_one_note(run, tmp_pa
     notes = [line for line in err.splitlines() if "far from where" in line]
     assert len(notes) == 1
     assert "'5' of 'w1', '10' of 'w5', '21' of 'w8'" in notes[0]
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())["findings"]
-    one = next(own for own in told if own["problem"] == "misplaced-landmark")
-    assert [part["shapes"] for part in one["parts"]] == [["w1"], ["w5"], ["w8"]]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())["findings"]
+    first = next(item for item in summary if item["problem"] == "misplaced-landmark")
+    assert [piece["shapes"] for piece in first["parts"]] == [["w1"], ["w5"], ["w8"]]
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,11 @@ def test_a_fit_writes_both_spaces_and_one_row_a_specimen(result):
 
 
 def test_the_summary_names_the_files_that_are_there_and_the_command(result, wings):
-    told = summary(result)
-    assert sorted(told["files"]) == names_in(result)
-    assert told["command"].startswith(f"defgpa fit {wings} -o ")
-    assert told["command"].endswith("--warp affine --quiet")
-    assert Path(told["folder"]).expanduser() == Path.cwd()
+    findings = summary(result)
+    assert sorted(findings["files"]) == names_in(result)
+    assert findings["command"].startswith(f"defgpa fit {wings} -o ")
+    assert findings["command"].endswith("--warp affine --quiet")
+    assert Path(findings["folder"]).expanduser() == Path.cwd()
 
 
 def command_in(page):
@@ -132,9 +132,9 @@ def test_shapes_of_an_earlier_run_are_gone_and_those_of_others_are_told(run, tmp
     out, words = tmp_path / "out", ("--warp", "affine")
     assert run("fit", tmp_path / "in", "-o", out, *words)[0] == 0
     files = sorted((tmp_path / "in").iterdir())
-    code, said, err = run("fit", *files[:4], "-o", out, *words)
+    code, messages, err = run("fit", *files[:4], "-o", out, *words)
     assert (code, err) == (0, "")
-    assert f"{out / 'aligned'}/ (4 files)" in said
+    assert f"{out / 'aligned'}/ (4 files)" in messages
     assert len(list((out / "aligned").iterdir())) == 4
     shutil.copy(files[4], out / "aligned")
     code, _, err = run("fit", *files[:4], "-o", out, *words)
@@ -208,9 +208,9 @@ def test_notes_are_told_where_an_error_ends_the_work(capsys):
 def test_what_files_say_alike_is_merge_messages_and_all_else_is_kept():
     from defgpa.cli._console import merge_messages
 
-    told = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
+    findings = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
     lists = ["Left out, not seen: 'a'.", "Mirrored, it seems: 'a'."]
-    assert merge_messages([*told, *lists, "Alone"]) == [
+    assert merge_messages([*findings, *lists, "Alone"]) == [
         "a/x 1.pts and 1 more: is odd: 7.",
         "a: is odd: 8.",
         *lists,
@@ -250,11 +250,11 @@ def test_a_report_does_not_take_the_place_of_its_result(run, made):
 def test_registered_specimens_keep_their_warps_which_apply_takes(run, wings, made, tmp_path):
     out = tmp_path / "out"
     assert run("register", made / "result.npz", wings, "-o", out)[0] == 0
-    alignment, found = defgpa.load(made / "result.npz"), defgpa.load(out / "registered.npz")
-    assert found.shapes.names == alignment.shapes.names
-    np.testing.assert_allclose(found.aligned, alignment.aligned, **EXACT)
-    np.testing.assert_array_equal(found.reference, alignment.reference)
-    name, moved = found.shapes.names[3], tmp_path / "moved.csv"
+    alignment, actual = defgpa.load(made / "result.npz"), defgpa.load(out / "registered.npz")
+    assert actual.shapes.names == alignment.shapes.names
+    np.testing.assert_allclose(actual.aligned, alignment.aligned, **EXACT)
+    np.testing.assert_array_equal(actual.reference, alignment.reference)
+    name, moved = actual.shapes.names[3], tmp_path / "moved.csv"
     assert run("apply", out / "registered.npz", name, wings, "-o", moved)[0] == 0
     expected = alignment.warps[3](alignment.shapes[3])
     np.testing.assert_allclose(defgpa.read_shapes(moved)[3], expected, **EXACT)
@@ -270,8 +270,8 @@ def test_a_thousand_registered_specimens_are_summed_up(run, wings, made, tmp_pat
     assert len(out.splitlines()) < 30
     assert "RMSE_r of 240 registered specimens: median" in out
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("many_")]
-    told = summary(tmp_path / "o")["rmse_reference"]
-    worst = sorted(told, key=told.get, reverse=True)[:10]
+    findings = summary(tmp_path / "o")["rmse_reference"]
+    worst = sorted(findings, key=findings.get, reverse=True)[:10]
     assert [row[0] for row in rows] == worst
 
 
@@ -339,13 +339,13 @@ def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
 @pytest.mark.parametrize("compressor", ["None", "ZLib"])
 def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path, mode, compressor):
     vtk = pytest.importorskip("vtk")
-    points, stated, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
+    points, documented, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
     for corner in np.eye(4, 3):
         points.InsertNextPoint(corner)
     mesh.SetPoints(points)
-    stated.SetName("SPACE")
-    stated.InsertNextValue("LPS")
-    mesh.GetFieldData().AddArray(stated)
+    documented.SetName("SPACE")
+    documented.InsertNextValue("LPS")
+    mesh.GetFieldData().AddArray(documented)
     writer = vtk.vtkXMLPolyDataWriter()
     writer.SetFileName(str(tmp_path / "mesh.vtp"))
     writer.SetInputData(mesh)
@@ -360,8 +360,8 @@ def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path
     moved = reader.GetOutput()
     assert moved.GetFieldData().GetAbstractArray("SPACE").GetValue(0) == "RAS"
     expected = defgpa.load(solid).warps[0](np.eye(4, 3) * [-1, -1, 1])
-    found = [moved.GetPoint(k) for k in range(4)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)  # the corners were exact
+    actual = [moved.GetPoint(k) for k in range(4)]
+    np.testing.assert_allclose(actual, expected, atol=1e-6)  # the corners were exact
 
 
 def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
@@ -444,11 +444,11 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
     write_mesh(tmp_path / "mesh.ply", Mesh(corners, [[0, 1, 2]]))
     call = ("apply", solid, 1, tmp_path / "mesh.ply", "-o", tmp_path / "m.ply", "--json")
     code, out, _ = run(*call, "--direction", direction)
-    told = json.loads(out)
+    summary = json.loads(out)
     assert code == 0
-    assert (told["points"], told["without_image"]) == (3, 0)
-    assert any("NaN, and stay so: 1." in note for note in told["notes"])
-    assert not any("fold" in note for note in told["notes"])
+    assert (summary["points"], summary["without_image"]) == (3, 0)
+    assert any("NaN, and stay so: 1." in note for note in summary["notes"])
+    assert not any("fold" in note for note in summary["notes"])
     moved = read_mesh(tmp_path / "m.ply").vertices
     assert np.isnan(moved[3]).all()
     assert np.isfinite(moved[:3]).all()

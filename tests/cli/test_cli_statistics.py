@@ -72,11 +72,11 @@ def test_figures_come_as_json(run, folder):
         *("test", folder / "moths.tps", "--data", folder / "moths.csv", "-f", "shape ~ kind"),
         *("--landmarks", "site", "--between", "1,3", "--json", "--seed", 3),
     )
-    told = json.loads(out)
+    summary = json.loads(out)
     assert code == 0
-    assert told["anova"][0]["term"] == "kind"
-    assert told["anova"][-1]["p"] is None
-    assert len(told["landmarks"]["q"]) == 8
+    assert summary["anova"][0]["term"] == "kind"
+    assert summary["anova"][-1]["p"] is None
+    assert len(summary["landmarks"]["q"]) == 8
 
 
 def test_a_saved_result_is_analysed_by_what_its_warps_carry(run, folder):
@@ -184,8 +184,8 @@ def test_numbered_shapes_are_not_looked_for_in_a_column_of_numbers(run, tmp_path
 def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
     head = "id,sex,dose," + ",".join(f"x{j},y{j}" for j in range(1, 9))
     rows = [
-        ",".join([f"m{k}", "fm"[k >= 6], str(k % 4), *map(repr, own.ravel().tolist())])
-        for k, own in enumerate(moths())
+        ",".join([f"m{k}", "fm"[k >= 6], str(k % 4), *map(repr, item.ravel().tolist())])
+        for k, item in enumerate(moths())
     ]
     (tmp_path / "m.csv").write_text("\n".join([head, *rows]))
     words = ("test", tmp_path / "m.csv", "--permutations", 9)
@@ -232,8 +232,8 @@ def test_a_saved_result_has_the_table_of_its_file_unless_another_space_is_chosen
         code, out, _ = run("test", folder / source, *words, *more, "-o", folder / name)
         assert code == 0
         tables[name] = table(folder / name / "anova.csv")[0]
-        _, said, _ = run("test", folder / source, *words, *more, "--json")
-        spaces[name] = json.loads(said)["coordinates"]
+        _, messages, _ = run("test", folder / source, *words, *more, "--json")
+        spaces[name] = json.loads(messages)["coordinates"]
     assert float(tables["result"]["ss"]) == pytest.approx(float(tables["file"]["ss"]), rel=1e-9)
     assert float(tables["warps"]["ss"]) != pytest.approx(float(tables["file"]["ss"]), rel=1e-3)
     assert spaces["result"]["space"] == "superimposed"
@@ -280,11 +280,11 @@ def test_pairs_are_found_said_and_given_back(run, folder):
         "symmetry.png",
     ):
         assert (folder / "sym" / name).exists()
-    again, told, _ = run(
+    again, findings, _ = run(
         "symmetry", folder / "moths.tps", "--pairs", "4-3, 5-6,7-8", "--json", "--permutations", 99
     )
     assert again == 0
-    figures = json.loads(told)
+    figures = json.loads(findings)
     expected = symmetry(moths(), [(3, 2), (4, 5), (6, 7)], n_permutations=9)
     np.testing.assert_allclose(figures["table"][1]["ss"], expected["side"].ss, **PARITY)
     assert figures["pairs"] == [["4", "3"], ["5", "6"], ["7", "8"]]
@@ -310,8 +310,8 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
     assert "Asymmetry of size" in out
     rows = table(folder / "sides" / "size_symmetry.csv")
     shapes, who = defgpa.read_shapes(folder / "moths.tps"), [k // 4 for k in range(12)]
-    found = symmetry(shapes, individual=who, side=list("lr") * 6, n_permutations=9)
-    expected = found.size_table
+    actual = symmetry(shapes, individual=who, side=list("lr") * 6, n_permutations=9)
+    expected = actual.size_table
     assert [float(row["ss"]) for row in rows] == pytest.approx([row.ss for row in expected])
     summary = json.loads((folder / "sides" / "symmetry.json").read_text(encoding="utf-8"))
     assert summary["size_table"][0]["ss"] == pytest.approx(expected["individual"].ss)
@@ -340,10 +340,10 @@ def arcs(n=6, count=9, seed=0):
     t = np.linspace(0, np.pi, count + 2)
     points = []
     for _ in range(n):
-        own = t.copy()
-        own[1:-1] += 0.08 * rng.uniform(-1, 1, count)
+        item = t.copy()
+        item[1:-1] += 0.08 * rng.uniform(-1, 1, count)
         points.append(
-            np.vstack([[[0, -1], [0.4, -0.5]], np.column_stack([-np.cos(own), np.sin(own)])])
+            np.vstack([[[0, -1], [0.4, -0.5]], np.column_stack([-np.cos(item), np.sin(item)])])
         )
     return np.stack(points)
 
@@ -371,11 +371,11 @@ def test_a_slider_table_and_a_curve_by_labels_slide_alike(run, curved):
     assert len(rows) == 6 * 9
     np.testing.assert_allclose(float(rows[0]["slid"]), expected.distances[0, 3], **PARITY)
     assert (curved / "figures" / "slid.png").exists()
-    code, told, _ = run(
+    code, findings, _ = run(
         "slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "other.tps", "--json"
     )
     assert code == 0
-    assert json.loads(told)["sliding"] == [str(k) for k in range(4, 13)]
+    assert json.loads(findings)["sliding"] == [str(k) for k in range(4, 13)]
     assert (curved / "other.tps").read_text() == (curved / "slid.tps").read_text()
 
 
@@ -388,9 +388,9 @@ def test_other_ways_to_slide_give_other_shapes(run, curved, words):
         *("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps"), *words
     )
     assert code == 0
-    found = defgpa.read_shapes(curved / "slid.tps").points
-    assert not np.allclose(found, plain, atol=1e-9)
-    assert not np.allclose(found, arcs(), atol=1e-3)
+    actual = defgpa.read_shapes(curved / "slid.tps").points
+    assert not np.allclose(actual, plain, atol=1e-9)
+    assert not np.allclose(actual, arcs(), atol=1e-3)
 
 
 def test_points_return_to_the_meshes_of_a_folder(run, tmp_path):
@@ -432,8 +432,8 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
     rng = np.random.default_rng(4)
     (tmp_path / "curves").mkdir()
     landmarks = rng.normal(size=(6, 3)) + 0.02 * rng.normal(size=(4, 6, 3))
-    for k, own in enumerate(landmarks):
-        shape = Shapes.specimens([own], metadata={"space": "LPS"})
+    for k, landmark in enumerate(landmarks):
+        shape = Shapes.specimens([landmark], metadata={"space": "LPS"})
         defgpa.write_shapes(shape, tmp_path / f"s{k}.mrk.json")
         t = np.linspace(0, 2, 8 + k)
         line = np.column_stack([np.cos(t), np.sin(t), 0.2 * t])
@@ -512,8 +512,8 @@ def test_disparity_and_classification_are_said_written_and_drawn(run, folder):
     assert code == 0
     assert "Procrustes variances of groups" in out
     assert "Superimposed coordinates of 12 specimens" in " ".join(out.split())
-    said = out.partition("Written:")[0]
-    assert max(map(len, said.splitlines())) <= 80
+    message = out.partition("Written:")[0]
+    assert max(map(len, message.splitlines())) <= 80
     assert table(folder / "spread" / "disparity.csv")[0]["a"] == "a"
     assert (folder / "spread" / "disparity.png").stat().st_size > 5000
     code, out, _ = run("classify", *words, "--permutations", 99, "-o", folder / "classes")
@@ -598,14 +598,16 @@ def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
 
 
 def test_coordinates_superimposed_before_are_taken_as_given(run, folder):
-    given = tangent_space(moths())
-    given[:, 0] += 0.01  # not centred: superimposing again would change it
-    defgpa.write_shapes(Shapes(given, names=[f"moth{k}" for k in range(12)]), folder / "given.csv")
+    original = tangent_space(moths())
+    original[:, 0] += 0.01  # not centred: superimposing again would change it
+    defgpa.write_shapes(
+        Shapes(original, names=[f"moth{k}" for k in range(12)]), folder / "given.csv"
+    )
     words = ["test", folder / "given.csv", "--data", folder / "moths.csv", "-f", "shape ~ kind"]
     code, out, _ = run(*words, "--as-given", "--permutations", 9, "--json")
     assert code == 0
     data = {"kind": np.repeat(["a", "b"], 6)}
-    expected = procrustes_anova("shape ~ kind", given, data, 9, superimpose=False)
+    expected = procrustes_anova("shape ~ kind", original, data, 9, superimpose=False)
     assert json.loads(out)["anova"][0]["ss"] == pytest.approx(expected["kind"].ss, rel=1e-6)
     assert json.loads(out)["coordinates"]["space"] == "given"
 
@@ -623,3 +625,10 @@ def test_modules_come_from_a_table_or_from_the_parts_that_links_join(run, folder
     code, _, err = run(*words, "--modules", "links")
     assert code == 2
     assert "has no link" in err
+
+
+def test_fit_takes_the_groups_from_a_column_of_the_table_of_covariates(run, folder):
+    words = ["--method", "rigid", "--data", folder / "moths.csv", "--group", "kind", "-q"]
+    assert run("fit", folder / "moths.tps", *words, "-o", folder / "result")[0] == 0
+    groups = [row["group"] for row in table(folder / "result" / "specimens.csv")]
+    assert groups == ["a"] * 6 + ["b"] * 6

@@ -79,8 +79,8 @@ def test_effect_and_breakdown_are_reported(points):
     assert "1 landmark that does not fit" in str(finding)
     assert "with them the reference would change by" in str(finding)
     points[4, :11] += np.random.default_rng(1).normal(size=points[4, :11].shape)
-    findings = {f.problem: f for f in DefGPA(robust=True).align(points).findings}
-    breakdown = findings["robust-breakdown"]
+    summary = {f.problem: f for f in DefGPA(robust=True).align(points).findings}
+    breakdown = summary["robust-breakdown"]
     assert breakdown.shapes == ("shape_5",)
     assert "of shapes 'shape_5' more than a third" in str(breakdown)
 

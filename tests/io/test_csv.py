@@ -9,7 +9,7 @@ from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import find_unsupported_metadata, read_shapes, write_shapes
 from defgpa.io.text.dimension import infer_dimension
 from defgpa.shapes import Shapes
-from io_support import awkward_shapes
+from io_support import awkward_shapes, specimens
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def table(tmp_path):
     return read
 
 
+TWO_SERIES = "Id," + ",".join(f"{kind}Coord{k}" for kind in ("Raw", "Proc") for k in range(1, 5))
 FLAT = [[[1, 2], [3, 4]], [[5, 6], [7, 8.5]]]
 
 
@@ -47,6 +48,14 @@ FLAT = [[[1, 2], [3, 4]], [[5, 6], [7, 8.5]]]
         "Y,Landmark,X,Specimen ID\n6,1,5,b\n2,1,1,a\n8.5,2,7,b\n4,2,3,a\n",
         "name,lm,x (mm),y (mm)\na,1,1,2\na,2,3,4\nb,1,5,6\nb,2,7,8.5\n",
         ",shape,x,y\n0,a,1,2\n1,a,3,4\n2,b,5,6\n3,b,7,8.5\n",
+        "id,age,c0,c1,c2,c3\na,7,1,2,3,4\nb,8,5,6,7,8.5\n",
+        "id,age,c1,c2,c3,c4\na,7,1,2,3,4\nb,8,5,6,7,8.5\n",
+        *[
+            "\t".join(["Id", *(f"{head}{k}" for k in range(1, 5))])  # of MorphoJ
+            + "\na\t1\t2\t3\t4\nb\t5\t6\t7\t8.5\n"
+            for head in ("RawCoord", "ProcCoord", "Proc coord ")
+        ],
+        f"{TWO_SERIES}\na,1,2,3,4,9,9,9,9\nb,5,6,7,8.5,9,9,9,9\n",
     ],
 )
 def test_every_way_to_write_the_same_set(table, text):
@@ -87,11 +96,6 @@ def test_a_landmark_without_a_row_is_missing_in_a_long_table(table):
     assert shapes.visible.tolist() == [[True, False, True], [True, True, True]]
 
 
-def test_a_landmark_twice_in_a_long_table_is_refused(table):
-    with pytest.raises(FormatError, match="line 3: expected each landmark of shape 'a' once"):
-        table("shape,landmark,x,y\na,tip,1,2\na,tip,3,4\n")
-
-
 @pytest.mark.parametrize(
     ("text", "suffix"),
     [
@@ -105,6 +109,13 @@ def test_a_landmark_twice_in_a_long_table_is_refused(table):
         ("1,1,2,3\n2,4,5,6.5\n", ".csv"),
         (",x,y,z\n0,1,2,3\n1,4,5,6.5\n", ".csv"),
         ("score,x,y,z\n0.5,1,2,3\n0.7,4,5,6.5\n", ".csv"),
+        *[
+            (
+                f"1 2 3 {remaining}\n4 5 6.5 {remaining}\n",
+                ".xyz",
+            )  # normals, colours, weights of a scan
+            for remaining in ("0 0 1", "255 128 0", "0 0 1 255 128 0", "0.5 0 0 1")
+        ],
     ],
 )
 def test_a_table_of_points_is_one_shape(table, text, suffix):
@@ -185,18 +196,19 @@ def test_a_missing_code_on_demand(table):
         ("words\n", "line 1: expected columns of numbers; found"),
         ('a,1,2\n"b,3,4\n' + "x" * 200_000, "is not a table that can be read: field larger"),
         ("shape,x,y\na,1,2\na,3,4\nb,5,6\n", "'a' .* has 2, 'b' .* has 1"),
+        ("shape,landmark,x,y\na,tip,1,2\na,tip,3,4\n", "line 3: expected each landmark of shape"),
+        ('# one\n\nid,x1,y1\n"a\nb",1,2\nc,x,2\n', "line 6: expected a number; found 'x'"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(table, text, message):
+    refuse(table, text, message)
+
+
+def refuse(table, text, message, **options):
     pattern = message if ".*" in message else re.escape(message)
     with pytest.raises(FormatError, match=pattern) as error:
-        table(text)
+        table(text, **options)
     assert "set.csv" in str(error.value)
-
-
-def test_lines_are_counted_through_comments_and_quoted_line_breaks(table):
-    with pytest.raises(FormatError, match="line 6: expected a number; found 'x'"):
-        table('# one\n\nid,x1,y1\n"a\nb",1,2\nc,x,2\n')
 
 
 @pytest.mark.parametrize("format_", ["csv", "csv-long"])
@@ -228,30 +240,21 @@ def test_the_suffix_writes_the_wide_layout(tmp_path):
     assert (tmp_path / "set.csv").read_text() == "id,x1,y1,x2,y2\na,1.0,2.0,NA,NA\n"
 
 
-def test_a_named_layout_must_fit_the_table(table):
-    with pytest.raises(FormatError, match="expected columns shape, landmark, x and y"):
-        table("id,x1,y1\na,1,2\n", format="csv-long")
-    with pytest.raises(FormatError, match="expected a column 'shape'"):
-        table("x,y\n1,2\n", format="csv-long")
-    with pytest.raises(FormatError, match="expected 2 or 3 columns of numbers; found 5"):
-        table("id,x1,y1,x2,y2\na,1,2,3,4\n", format="csv-points")
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("id,x1,y1\na,1,2\n", {"format": "csv-long"}, "columns shape, landmark, x and y"),
+        ("x,y\n1,2\n", {"format": "csv-long"}, "expected a column 'shape'"),
+        ("id,x1,y1,x2,y2\na,1,2,3,4\n", {"format": "csv-points"}, "2 or 3 columns of numbers; f"),
+        ("a,1,2,3,4\n", {"dimension": 3}, "coordinates in threes after the identifier; found 4"),
+        ("id,x1,y1\na,1,2\n", {"dimension": 3}, "is 2-D and says so. Leave out dimension=3"),
+    ],
+)
+def test_a_layout_or_a_dimension_must_fit_the_table(table, text, options, message):
+    refuse(table, text, message, **options)
 
 
 # Tables of other programs
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "Id\tRawCoord1\tRawCoord2\tRawCoord3\tRawCoord4",
-        "Id\tProcCoord1\tProcCoord2\tProcCoord3\tProcCoord4",
-        "ID\tProc coord 1\tProc coord 2\tProc coord 3\tProc coord 4",
-    ],
-)
-def test_morphoj_counts_the_coordinates(table, head):
-    shapes = table(f"{head}\na\t1\t2\t3\t4\nb\t5\t6\t7\t8.5\n", ".txt")
-    assert shapes.names == ("a", "b")
-    assert shapes.points.tolist() == FLAT
 
 
 def test_morphoj_puts_classifiers_and_sizes_before_the_coordinates(table):
@@ -261,15 +264,11 @@ def test_morphoj_puts_classifiers_and_sizes_before_the_coordinates(table):
     assert shapes.metadata["groups"] == ("Homo", "Pan")
 
 
-def test_of_two_series_of_coordinates_the_first_is_read(table):
-    head = "Id,RawCoord1,RawCoord2,RawCoord3,RawCoord4,ProcCoord1,ProcCoord2,ProcCoord3,ProcCoord4"
-    shapes = table(f"{head}\na,1,2,3,4,9,9,9,9\nb,5,6,7,8.5,9,9,9,9\n")
-    assert shapes.points.tolist() == FLAT
-
-
 def test_the_table_of_slicer_states_its_space_and_what_is_defined(tmp_path):
-    rest = "defined,selected,visible,locked,description"
-    (tmp_path / "a.csv").write_text(f"label,l,p,s,{rest}\nF-1,1,2,3,1,1,1,0,\nF-2,0,0,0,0,1,1,0,\n")
+    remaining = "defined,selected,visible,locked,description"
+    (tmp_path / "a.csv").write_text(
+        f"label,l,p,s,{remaining}\nF-1,1,2,3,1,1,1,0,\nF-2,0,0,0,0,1,1,0,\n"
+    )
     (tmp_path / "b.csv").write_text("label,r,a,s\nF-2,-4,-5,6\nF-1,-1,-2,3\n")
     shapes = read_shapes(tmp_path)
     assert shapes.landmarks == ("F-1", "F-2")
@@ -280,9 +279,12 @@ def test_the_table_of_slicer_states_its_space_and_what_is_defined(tmp_path):
 
 
 def test_numbers_of_landmarks_are_no_coordinates(table):
+    text = "1,2.5,3.5\n2,4.5,1.5\n3,1,1\n"
     with pytest.warns(DefgpaWarning, match="the first column counts the landmarks"):
-        shapes = table("1,2.5,3.5\n2,4.5,1.5\n3,1,1\n")
+        shapes = table(text)
     assert shapes.points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
+    assert table(text, dimension=3).points.tolist() == [[[1, 2.5, 3.5], [2, 4.5, 1.5], [3, 1, 1]]]
+    assert table(text, dimension=2) == shapes
     assert table("1 2 3\n2 4 5\n3 1 7\n").n_dims == 3, "whole numbers may be anything"
 
 
@@ -301,14 +303,7 @@ def test_a_table_remembers_its_layout_to_be_written_in(table, text, layout):
 
 # Tables that R writes, and tables that lie across
 
-WINGS = np.random.default_rng(3).normal(size=(1, 6, 2)) + np.random.default_rng(4).normal(
-    size=(5, 1, 2)
-)
-WINGS = (WINGS + 0.01 * np.random.default_rng(6).normal(size=(5, 6, 2))).round(6)
-SKULLS = np.random.default_rng(7).normal(size=(1, 4, 3)) + np.random.default_rng(8).normal(
-    size=(5, 1, 3)
-)
-SKULLS = (SKULLS + 0.01 * np.random.default_rng(9).normal(size=(5, 4, 3))).round(6)
+WINGS, SKULLS = specimens(3, 5, 6, 2, noise=0.01), specimens(7, 5, 4, 3, noise=0.01)
 
 
 def rows_of(points, names=None, mark=",", quote='"'):
@@ -453,12 +448,6 @@ def test_one_shape_of_write_table(table, header):
     np.testing.assert_array_equal(shapes.points, WINGS[:1])
 
 
-def test_prose_is_no_table_with_a_short_header(tmp_path):
-    (tmp_path / "notes.txt").write_text("Wings measured\nMay 12 2020\nby hand, twice\n")
-    with pytest.raises(FormatError, match="not a landmark file"):
-        read_shapes(tmp_path / "notes.txt")
-
-
 @pytest.mark.parametrize("quote", ['"', ""])
 def test_decimal_commas_between_semicolons(table, quote):
     """write.csv2, and Excel where the comma is the decimal sign."""
@@ -510,56 +499,60 @@ def test_numbers_about_a_specimen_are_no_coordinates_where_these_are_counted(tab
 @pytest.mark.parametrize(("points", "dim"), [(WINGS, 2), (SKULLS, 3)])
 def test_the_dimension_is_that_in_which_shapes_look_alike(table, points, dim, header):
     lines = [f",{heads(12)}"] * header + rows_of(points, list("abcde"))
-    other = 5 - dim
-    with pytest.warns(DefgpaWarning, match=f"; {dim}-D is taken.*dimension={other}"):
+    second = 5 - dim
+    with pytest.warns(DefgpaWarning, match=f"; {dim}-D is taken.*dimension={second}"):
         shapes = table("\n".join(lines))
     np.testing.assert_array_equal(shapes.points, points)
     np.testing.assert_array_equal(table("\n".join(lines), dimension=dim).points, points)
-    assert table("\n".join(lines), dimension=other).n_dims == other
+    assert table("\n".join(lines), dimension=second).n_dims == second
 
 
-def test_a_dimension_that_the_columns_do_not_allow_is_refused(table):
-    with pytest.raises(FormatError, match="coordinates in threes after the identifier; found 4"):
-        table("a,1,2,3,4\n", dimension=3)
-    with pytest.raises(FormatError, match=r"is 2-D and says so. Leave out dimension=3"):
-        table("id,x1,y1\na,1,2\n", dimension=3)
+def rows_with(rows, *changes):
+    """Copy rows of coordinates and set the cells of each (index, value)."""
+    rows = np.array(rows, dtype=float)
+    for index, value in changes:
+        rows[index] = value
+    return rows
 
 
-def test_gaps_tell_the_dimension_before_anything_else():
-    for points, dim in ((WINGS, 2), (SKULLS, 3)):
-        rows = points.reshape(5, 12).copy()
-        assert infer_dimension(rows) == dim
-        rows[1, 3:6] = np.nan
-        assert infer_dimension(rows) == 3
-        rows[1, 3:6] = 1.0
-        rows[1, 2:4] = np.nan
-        assert infer_dimension(rows) == 2
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_shapes_that_were_aligned_and_moved_together_have_near_neighbours(dim):
+def aligned_curves(dim):
     turn = np.linspace(0, 6, 24)
     curve = np.column_stack([np.cos(turn), np.sin(turn), turn])[:, :dim]
-    points = curve + 0.05 * np.random.default_rng(0).normal(size=(6, 24, dim)) + 0.3
-    assert infer_dimension(points.reshape(6, -1)) == dim
+    return (curve + 0.05 * RNG.normal(size=(6, 24, dim)) + 0.3).reshape(6, -1)
 
 
-def test_noise_leaves_the_dimension_open():
-    noise = np.random.default_rng(2).normal(size=(4, 600))
-    assert infer_dimension(noise) is None
+def superimposed_points(dim):
+    points = RNG.normal(size=(60 // dim, dim)) + 0.2 * RNG.normal(size=(7, 60 // dim, dim))
+    return (points - points.mean(axis=1, keepdims=True)).reshape(7, -1).round(8)
 
 
-@pytest.mark.parametrize("dim", [2, 3])
-def test_superimposed_shapes_are_centred_in_one_dimension_only(dim):
-    rng = np.random.default_rng(dim)
-    points = rng.normal(size=(60 // dim, dim)) + 0.2 * rng.normal(size=(7, 60 // dim, dim))
-    points -= points.mean(axis=1, keepdims=True)
-    assert infer_dimension(points.reshape(7, -1).round(8)) == dim
+RNG = np.random.default_rng(0)
+FLAT_WINGS, FLAT_SKULLS = WINGS.reshape(5, 12), SKULLS.reshape(5, 12)
+GAP_OF_2, GAP_OF_3 = ((1, slice(2, 4)), np.nan), ((1, slice(3, 6)), np.nan)
+NOISE = rows_with(RNG.normal(size=(6, 24)), ((2, slice(12, 18)), np.nan))  # a gap in either
+SOLID = specimens(1, 5, 8, 3, noise=0.01).reshape(5, 24)
 
 
-@pytest.mark.parametrize("rows", [np.zeros((3, 6)), np.full((2, 6), np.nan), np.ones((1, 6))])
-def test_numbers_that_tell_nothing_leave_the_dimension_open(rows):
-    assert infer_dimension(rows) is None
+@pytest.mark.parametrize(
+    ("rows", "dim"),
+    [
+        (FLAT_WINGS, 2),
+        (FLAT_SKULLS, 3),
+        *[(rows_with(rows, GAP_OF_2), 2) for rows in (FLAT_WINGS, FLAT_SKULLS, NOISE)],
+        *[(rows_with(rows, GAP_OF_3), 3) for rows in (FLAT_WINGS, FLAT_SKULLS, NOISE)],
+        *[(aligned_curves(dim), dim) for dim in (2, 3)],
+        *[(superimposed_points(dim), dim) for dim in (2, 3)],
+        (SOLID, 3),
+        (rows_with(SOLID, (np.s_[:, :6], np.nan)), None),  # a landmark missing everywhere
+        (rows_with(SOLID, (0, 1.0)), None),  # a row of one point
+        (RNG.normal(size=(4, 600)), None),
+        (np.zeros((3, 6)), None),
+        (np.full((2, 6), np.nan), None),
+        (np.ones((1, 6)), None),
+    ],
+)
+def test_gaps_places_and_likeness_tell_the_dimension(rows, dim):
+    assert infer_dimension(rows) == dim
 
 
 # From table to table
@@ -610,48 +603,8 @@ def test_what_has_no_place_in_a_format_is_named():
     )
 
 
-def test_a_column_that_may_count_landmarks_can_be_said_to_be_x(table):
-    text = "1,2.5,3.5\n2,4.5,1.5\n3,1,1\n"
-    assert table(text, dimension=3).points.tolist() == [[[1, 2.5, 3.5], [2, 4.5, 1.5], [3, 1, 1]]]
-    assert table(text, dimension=2).points.tolist() == [[[2.5, 3.5], [4.5, 1.5], [1, 1]]]
-
-
-@pytest.mark.parametrize("rest", ["0 0 1", "255 128 0", "0 0 1 255 128 0", "0.5 0 0 1"])
-def test_points_of_a_scan_have_normals_or_colours_behind_them(table, rest):
-    text = "".join(f"{x} {y} {z} {rest}\n" for x, y, z in SKULLS[0].tolist())
-    np.testing.assert_array_equal(table(text, ".xyz").points, SKULLS[:1])
-
-
 def test_names_of_rows_beside_names_of_specimens_say_nothing(table):
     text = '"id" "sex" "X1" "Y1" "X2" "Y2"\n"1" "a" "f" 1 2 3 4\n"2" "b" "m" 5 6 7 8.5\n'
     shapes = table(text, ".txt")
     assert shapes.points.tolist() == FLAT
     assert shapes.metadata["variables"] == ({"sex": "f"}, {"sex": "m"})
-
-
-@pytest.mark.parametrize("base", [0, 1])
-def test_columns_may_be_counted_from_zero(table, base):
-    head = ",".join(f"c{k + base}" for k in range(4))
-    shapes = table(f"id,age,{head}\na,7,1,2,3,4\nb,8,5,6,7,8.5\n")
-    assert shapes.points.tolist() == FLAT
-
-
-@pytest.mark.parametrize(("gap", "dim"), [(slice(2, 4), 2), (slice(3, 6), 3)])
-def test_one_half_missing_landmark_decides_the_dimension(gap, dim):
-    """All other gaps, of six columns, are whole landmarks in either."""
-    rows = np.random.default_rng(0).normal(size=(6, 24))
-    rows[1, 12:18] = np.nan
-    rows[2, gap] = np.nan
-    assert infer_dimension(rows) == dim
-
-
-def test_a_landmark_missing_everywhere_or_a_row_of_one_point_decides_no_dimension():
-    shape = np.random.default_rng(1).normal(size=(8, 3)).ravel()
-    rows = shape + 0.01 * np.random.default_rng(2).normal(size=(5, 24))
-    rows += np.tile(np.random.default_rng(3).normal(size=(5, 3)), 8)
-    assert infer_dimension(rows) == 3
-    missing, point = rows.copy(), rows.copy()
-    missing[:, :6] = np.nan
-    point[0] = 1.0
-    assert infer_dimension(missing) is None
-    assert infer_dimension(point) is None

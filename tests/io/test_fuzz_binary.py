@@ -125,9 +125,9 @@ def folder(tmp_path_factory):
 def valid(folder):
     """The bytes of some valid files of every format."""
     points = np.random.default_rng(0).normal(size=(3, 5, 3))
-    one = Shapes.specimens(points[:1], faces=[[0, 1, 2], [2, 3, 4]])
+    first = Shapes.specimens(points[:1], faces=[[0, 1, 2], [2, 3, 4]])
     points[1, 2] = np.nan
-    many = Shapes(points, names=["a", "b", "c"], faces=one.faces, landmarks=list("vwxyz"))
+    many = Shapes(points, names=["a", "b", "c"], faces=first.faces, landmarks=list("vwxyz"))
     files = {name: list(BY_HAND.get(name, [])) for name in FORMATS}
     for name, kind in FORMATS.items():
         path = folder / f"valid{kind.suffixes[0]}"
@@ -136,7 +136,7 @@ def valid(folder):
         elif kind.write is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DefgpaWarning)
-                kind.write(path, one if kind.one_shape_per_file else many)
+                kind.write(path, first if kind.one_shape_per_file else many)
         if kind.write is not None or name == "npy":
             files[name].append(path.read_bytes())
     files["mat"].append(matlab_7_3(folder / "valid.mat"))
@@ -188,13 +188,13 @@ def outcome(kind, path, options):
 
 
 def assert_shapes_or_a_sentence(kind, path, options):
-    found = outcome(kind, path, options)
-    if isinstance(found, str):
-        assert path.name in found
-        assert len(found) < 700 + len(str(path))
+    actual = outcome(kind, path, options)
+    if isinstance(actual, str):
+        assert path.name in actual
+        assert len(actual) < 700 + len(str(path))
         return
-    assert isinstance(found, Document)
-    for specimen in found.specimens:
+    assert isinstance(actual, Document)
+    for specimen in actual.specimens:
         assert specimen.points.dtype == np.float64
         assert specimen.points.shape[1] in (2, 3)
         assert specimen.labels is None or len(specimen.labels) == len(specimen.points)

@@ -122,10 +122,10 @@ def test_everything_written_is_read_back(tmp_path, d):
 
 
 def test_one_shape_is_read_back(tmp_path):
-    one = Shapes.specimens(some_points(n=1), names=["only"])
-    MAT.write(tmp_path / "set.mat", one)
+    first = Shapes.specimens(some_points(n=1), names=["only"])
+    MAT.write(tmp_path / "set.mat", first)
     document = MAT.read(tmp_path / "set.mat", ReadOptions())
-    assert np.array_equal(stacked(document), one.points)
+    assert np.array_equal(stacked(document), first.points)
     assert document.specimens[0].name == "only"
 
 
@@ -370,8 +370,8 @@ def test_an_array_that_claims_more_than_the_file_holds_is_refused(tmp_path):
 
 def test_links_to_other_files_are_not_followed(tmp_path):
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "other.mat", "w") as other:
-        other["points"] = np.ones((4, 6, 2))
+    with h5py.File(tmp_path / "other.mat", "w") as second:
+        second["points"] = np.ones((4, 6, 2))
     with h5py.File(tmp_path / "set.mat", "w") as file:
         file["points"] = h5py.ExternalLink("other.mat", "/points")
     with pytest.raises(FormatError, match="found no variables"):
@@ -397,8 +397,8 @@ def test_version_4_is_read_in_both_byte_orders_and_every_precision(
 ):
     points = np.arange(12).reshape(6, 2).astype(order + dtype)
     text = version_4(order, machine + precision + 1, b"note", points)  # text is passed over
-    whole = version_4(order, machine + precision, b"complex", points, imaginary=1)
-    data = text + whole + version_4(order, machine + precision, b"points", points)
+    complete = version_4(order, machine + precision, b"complex", points, imaginary=1)
+    data = text + complete + version_4(order, machine + precision, b"points", points)
     (tmp_path / "a.mat").write_bytes(data)
     assert list(read_mat_variables(tmp_path / "a.mat")) == ["points"]
     (specimen,) = MAT.read(tmp_path / "a.mat", ReadOptions()).specimens
@@ -406,10 +406,10 @@ def test_version_4_is_read_in_both_byte_orders_and_every_precision(
 
 
 def test_version_4_that_is_damaged_is_refused_with_a_sentence(tmp_path):
-    whole = version_4("<", 0, b"points", some_points()[0])
+    complete = version_4("<", 0, b"points", some_points()[0])
     huge = struct.pack("<5i", 0, 2**30, 2**30, 0, 7) + b"points\0"
     negative = struct.pack("<5i", 0, -1, 2, 0, 7) + b"points\0"
-    for data in (whole[:-1], whole[:23], huge, negative, whole + b"\0\0", b"\0" * 19):
+    for data in (complete[:-1], complete[:23], huge, negative, complete + b"\0\0", b"\0" * 19):
         (tmp_path / "a.mat").write_bytes(data)
         with pytest.raises(FormatError, match=r"a\.mat is not a MATLAB file that can be read"):
             MAT.read(tmp_path / "a.mat", ReadOptions())

@@ -44,8 +44,8 @@ def test_every_way_to_write_the_same_set(morphologika, text):
 
 def test_unnamed_specimens_are_named_after_the_file(morphologika):
     assert morphologika(HEAD + ROWS).names == ("set_1", "set_2")
-    one = (HEAD + ROWS.split("'#2")[0]).replace("2\n[landmarks]", "1\n[landmarks]")
-    assert morphologika(one).names == ("set",)
+    first = (HEAD + ROWS.split("'#2")[0]).replace("2\n[landmarks]", "1\n[landmarks]")
+    assert morphologika(first).names == ("set",)
 
 
 @pytest.mark.parametrize("gap", ["NA NA", "missing", "* *", "? ?", "nan nan", "- -", "x y z"])

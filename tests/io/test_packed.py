@@ -53,18 +53,18 @@ def test_a_packed_file_is_read_as_the_file(tmp_path, kind):
         zipped(tmp_path / "all.zip", {f"sub/{plain.name}": plain.read_bytes()})
         if kind.name in ("csv-long", "csv-points"):
             expected = read_shapes(plain)
-        for found in (read_shapes(packed), read_shapes(tmp_path / "all.zip")):
-            assert np.array_equal(found.points, expected.points, equal_nan=True)
-            assert (found.names, found.landmarks) == (expected.names, expected.landmarks)
-            assert found.metadata["format"] == expected.metadata["format"]
+        for actual in (read_shapes(packed), read_shapes(tmp_path / "all.zip")):
+            assert np.array_equal(actual.points, expected.points, equal_nan=True)
+            assert (actual.names, actual.landmarks) == (expected.names, expected.landmarks)
+            assert actual.metadata["format"] == expected.metadata["format"]
 
 
 def test_an_archive_of_files_is_like_their_folder(tmp_path):
     names = {f"set/s{k}.pts": PTS.format(k) for k in (10, 2, 1)}
     junk = {"__MACOSX/set/._s1.pts": "junk", "set/.DS_Store": "junk", "set/README.md": "words"}
-    found = read_shapes(zipped(tmp_path / "set.zip", {**names, **junk}))
-    assert found.names == ("s1", "s2", "s10")
-    assert found.points[:, 2, 1].tolist() == [1, 2, 10]
+    actual = read_shapes(zipped(tmp_path / "set.zip", {**names, **junk}))
+    assert actual.names == ("s1", "s2", "s10")
+    assert actual.points[:, 2, 1].tolist() == [1, 2, 10]
 
 
 def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
@@ -75,9 +75,9 @@ def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
 def test_files_of_an_archive_come_into_one_anatomical_space(tmp_path):
     text = "# CoordinateSystem = {}\n# columns = label,x,y,z\na,1,2,3\nb,4,5,6\n"
     path = zipped(tmp_path / "s.zip", {f"{s}.fcsv": text.format(s) for s in ("LPS", "RAS")})
-    found = read_shapes(path)
-    assert found.metadata["space"] == "LPS"
-    np.testing.assert_array_equal(found.points[0], -found.points[1] * [1, 1, -1])
+    actual = read_shapes(path)
+    assert actual.metadata["space"] == "LPS"
+    np.testing.assert_array_equal(actual.points[0], -actual.points[1] * [1, 1, -1])
 
 
 def test_a_file_in_an_archive_cannot_be_put_elsewhere(tmp_path):
@@ -171,8 +171,8 @@ def mat_bomb(path):
 
     size = struct.pack("<ii", 3, len(ZEROS) // 24)
     parts = element(6, struct.pack("<II", 6, 0)) + element(5, size) + element(1, b"points")
-    whole = element(14, parts + element(9, ZEROS))
-    packed = zlib.compress(whole)
+    complete = element(14, parts + element(9, ZEROS))
+    packed = zlib.compress(complete)
     header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
     path.write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
 
@@ -402,7 +402,14 @@ def text_of_array(array, *names):
     values = ["NA" if np.isnan(x) else repr(x) for x in array.ravel(order="F").tolist()]
     lines = ["A", "2", "262144", "131840", "526", str(array.size), *values]
     lines += ["1026", "1", *word("dim"), "13", "3", *map(str, array.shape)]
-    lines += ["1026", "1", *word("dimnames"), "19", "3", *(w for own in names for w in words(own))]
+    lines += [
+        "1026",
+        "1",
+        *word("dimnames"),
+        "19",
+        "3",
+        *(w for name in names for w in words(name)),
+    ]
     return ("\n".join([*lines, "254"]) + "\n").encode()
 
 
@@ -413,9 +420,9 @@ def test_names_of_dimensions_are_those_of_landmarks_and_specimens(tmp_path, pack
     points[1, 2] = np.nan
     data = text_of_array(points.transpose(1, 2, 0), list("vwxyz"), None, ["a", "b", "c"])
     (tmp_path / "a.rds").write_bytes(packed(data))
-    found = read_shapes(tmp_path / "a.rds")
-    np.testing.assert_array_equal(found.points, points)
-    assert (found.names, found.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
+    actual = read_shapes(tmp_path / "a.rds")
+    np.testing.assert_array_equal(actual.points, points)
+    assert (actual.names, actual.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
 
 
 @pytest.mark.parametrize(
@@ -427,19 +434,19 @@ def test_names_of_dimensions_follow_the_layout(tmp_path, layout, axes):
     names = [("a", "b", "c"), tuple("vwxyz"), None]
     data = text_of_array(points.transpose(axes), *(names[axis] for axis in axes))
     (tmp_path / "a.rds").write_bytes(data)
-    found = read_shapes(tmp_path / "a.rds", layout=layout)
-    np.testing.assert_array_equal(found.points, points)
-    assert (found.names, found.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
+    actual = read_shapes(tmp_path / "a.rds", layout=layout)
+    np.testing.assert_array_equal(actual.points, points)
+    assert (actual.names, actual.landmarks) == (("a", "b", "c"), tuple("vwxyz"))
 
 
 def test_the_array_is_found_in_a_list(tmp_path):
     points = smooth_family(n=4, m=6)
     array = np.asfortranarray(points.transpose(1, 2, 0))
     others = {"links": np.ones((3, 2)), "species": ["a", "b"], "size": np.ones(4)}
-    found = read_shapes(r_file(tmp_path / "a.rda", {"plethodon": {"land": array, **others}}))
-    np.testing.assert_array_equal(found.points, points)
-    assert found.metadata["variables"] == ({"size": "1.0"},) * 4
-    assert found.metadata["links"] == ((0, 0),) * 3
+    actual = read_shapes(r_file(tmp_path / "a.rda", {"plethodon": {"land": array, **others}}))
+    np.testing.assert_array_equal(actual.points, points)
+    assert actual.metadata["variables"] == ({"size": "1.0"},) * 4
+    assert actual.metadata["links"] == ((0, 0),) * 3
     others["links"][2, 1] = 7  # of six landmarks
     wrong = read_shapes(r_file(tmp_path / "b.rda", {"plethodon": {"land": array, **others}}))
     assert "links" not in wrong.metadata
@@ -448,25 +455,25 @@ def test_the_array_is_found_in_a_list(tmp_path):
 def test_of_several_arrays_the_usual_names_decide(tmp_path):
     points = smooth_family(n=4, m=6)
     array = np.asfortranarray(points.transpose(1, 2, 0))
-    found = read_shapes(r_file(tmp_path / "a.rda", {"coords": array, "other": array + 1}))
-    np.testing.assert_array_equal(found.points, points)
+    actual = read_shapes(r_file(tmp_path / "a.rda", {"coords": array, "other": array + 1}))
+    np.testing.assert_array_equal(actual.points, points)
     with pytest.raises(FormatError, match=r"'one', 'two' can each be a set of shapes"):
         read_shapes(r_file(tmp_path / "b.rda", {"one": array, "two": array}))
 
 
 def test_a_list_of_matrices_is_a_set(tmp_path):
     points = smooth_family(n=3, m=6, d=3)
-    matrices = {f"s{k}": np.asfortranarray(own) for k, own in enumerate(points)}
-    found = read_shapes(r_file(tmp_path / "a.rds", matrices))
-    np.testing.assert_array_equal(found.points, points)
-    assert found.names == ("s0", "s1", "s2")
+    matrices = {f"s{k}": np.asfortranarray(shape) for k, shape in enumerate(points)}
+    actual = read_shapes(r_file(tmp_path / "a.rds", matrices))
+    np.testing.assert_array_equal(actual.points, points)
+    assert actual.names == ("s0", "s1", "s2")
 
 
 def test_one_matrix_is_one_shape(tmp_path):
     points = smooth_family(n=1, m=6)[0]
-    found = read_shapes(r_file(tmp_path / "skull.rds", np.asfortranarray(points)))
-    np.testing.assert_array_equal(found.points[0], points)
-    assert found.names == ("skull",)
+    actual = read_shapes(r_file(tmp_path / "skull.rds", np.asfortranarray(points)))
+    np.testing.assert_array_equal(actual.points[0], points)
+    assert actual.names == ("skull",)
 
 
 def test_files_of_r_without_landmarks_say_what_they_hold(tmp_path):

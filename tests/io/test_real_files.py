@@ -57,11 +57,11 @@ def quietly_read(path, **options):
 
 @pytest.mark.parametrize(("name", "file"), WITH_REFERENCE, ids=lambda value: value)
 def test_what_r_wrote_is_what_r_has(name, file):
-    shapes, said = quietly_read(found("written_by_R", file))
+    shapes, messages = quietly_read(found("written_by_R", file))
     expected = reference(name)[: shapes.n_shapes]
     expected = np.where(shapes.visible[..., None], expected, np.nan)
     np.testing.assert_allclose(shapes.points, expected, rtol=PRINTED)
-    assert len(said) <= 1
+    assert len(messages) <= 1
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_what_r_wrote_is_what_r_has(name, file):
     ],
 )
 def test_sets_of_other_programs_are_what_they_are(parts, size, first):
-    shapes, said = quietly_read(found(*parts))
+    shapes, messages = quietly_read(found(*parts))
     assert shapes.points.shape == size
     assert shapes.names[0] == first
     assert shapes.visible.all()
-    assert len(said) <= 1
+    assert len(messages) <= 1
 
 
 def test_the_same_set_as_tps_and_as_table():
@@ -97,10 +97,10 @@ def test_the_same_set_as_tps_and_as_table():
 
 def test_one_unfinished_wing_does_not_block_four_hundred():
     path = found("bee", "archive_bee_wings.TPS")
-    shapes, said = quietly_read(path, incomplete="drop")
+    shapes, messages = quietly_read(path, incomplete="drop")
     assert shapes.points.shape == (443, 9, 2)
     assert shapes.metadata["incomplete"] == ("UCSB_IZC00055354_L",)
-    assert len(said) == 2
+    assert len(messages) == 2
 
 
 def test_metadata_before_coordinates_are_variables():

@@ -44,10 +44,10 @@ def test_every_built_in_warp_comes_back_bit_for_bit(estimator, tmp_path):
     assert after.findings == before.findings
     np.testing.assert_array_equal(after.foldovers, before.foldovers)
     for field in dataclasses.fields(before.diagnostics):
-        own, kept = (getattr(a.diagnostics, field.name) for a in (before, after))
-        np.testing.assert_array_equal(kept, own)
-    other = smooth_family(seed=2, n=2, m=40, d=2)[0]
-    np.testing.assert_array_equal(after.register(other)(other), before.register(other)(other))
+        item, remaining = (getattr(a.diagnostics, field.name) for a in (before, after))
+        np.testing.assert_array_equal(remaining, item)
+    second = smooth_family(seed=2, n=2, m=40, d=2)[0]
+    np.testing.assert_array_equal(after.register(second)(second), before.register(second)(second))
 
 
 def test_names_labels_faces_and_what_a_file_knew_are_kept(tmp_path):
@@ -82,9 +82,9 @@ def test_a_newer_file_is_refused_with_the_remedy(tmp_path):
 def test_damaged_and_foreign_files_are_refused_with_a_sentence(tmp_path):
     path = tmp_path / "r.npz"
     defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_, path)
-    whole = path.read_bytes()
-    for cut in (0, 1, 10, len(whole) // 2, len(whole) - 30):
-        path.write_bytes(whole[:cut])
+    complete = path.read_bytes()
+    for cut in (0, 1, 10, len(complete) // 2, len(complete) - 30):
+        path.write_bytes(complete[:cut])
         with pytest.raises(defgpa.FormatError, match=r"r\.npz"):
             defgpa.load(path)
     np.savez(tmp_path / "other.npz", points=np.zeros(3))
@@ -101,10 +101,10 @@ def test_damaged_and_foreign_files_are_refused_with_a_sentence(tmp_path):
 def test_a_flipped_byte_never_gives_another_error(tmp_path):
     path = tmp_path / "r.npz"
     defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(points()).alignment_, path)
-    whole = bytearray(path.read_bytes())
+    complete = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(whole), size=120):
-        damaged = bytearray(whole)
+    for place in rng.integers(0, len(complete), size=120):
+        damaged = bytearray(complete)
         damaged[place] ^= 0xFF
         path.write_bytes(bytes(damaged))
         try:
@@ -193,10 +193,10 @@ def test_only_an_alignment_is_saved(tmp_path):
 def named_in_latin(tmp_path):
     """A folder of files whose names are no UTF-8."""
     rows = points(missing=0)[:4]
-    for k, own in enumerate(rows):
-        text = "\n".join(f"{x!r} {y!r}" for x, y in own.tolist())
+    for k, row in enumerate(rows):
+        text = "\n".join(f"{x!r} {y!r}" for x, y in row.tolist())
         name = os.fsdecode(b"caf\xe9%d.pts" % k)
-        (tmp_path / name).write_text(f"version: 1\nn_points: {len(own)}\n{{\n{text}\n}}\n")
+        (tmp_path / name).write_text(f"version: 1\nn_points: {len(row)}\n{{\n{text}\n}}\n")
     return tmp_path
 
 
@@ -259,6 +259,6 @@ def test_the_bytes_of_a_damaged_archive_are_not_told(tmp_path):
     damaged = bytearray((tmp_path / "r.npz").read_bytes())
     damaged[26:28] = (2000).to_bytes(2, "little")  # the length of the first name
     (tmp_path / "r.npz").write_bytes(damaged)
-    with pytest.raises(defgpa.FormatError, match=r"or damaged\. Make it again") as told:
+    with pytest.raises(defgpa.FormatError, match=r"or damaged\. Make it again") as findings:
         defgpa.load(tmp_path / "r.npz")
-    assert len(str(told.value)) < len(str(tmp_path)) + 200
+    assert len(str(findings.value)) < len(str(tmp_path)) + 200

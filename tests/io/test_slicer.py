@@ -182,8 +182,8 @@ OLD = """# Markups fiducial file version = 4.11
     [("0", "RAS"), ("1", "LPS"), ("LPS", "LPS"), ("RAS", "RAS"), ("lps", "LPS")],
 )
 def test_fcsv_is_read_by_column_names_in_its_system(read, system, space):
-    specimen, found = read(OLD.format(system=system))
-    assert found == space
+    specimen, actual = read(OLD.format(system=system))
+    assert actual == space
     assert specimen.name == "spec 1"
     assert specimen.labels == ("nasion", 'left, upper "tip"')
     assert specimen.points.tolist() == [[1.5, -2.25, 3], [4, 5, 6]]
@@ -348,7 +348,7 @@ def test_voxel_numbers_are_refused_with_the_way_out(read):
 
 def test_a_list_of_previews_alone_is_meant(read):
     """Programs that detect landmarks write them so; a template has them all in the origin."""
-    previews = [{**one, "positionStatus": "preview"} for one in THREE]
+    previews = [{**first, "positionStatus": "preview"} for first in THREE]
     with pytest.warns(DefgpaWarning, match="taken as defined"):
         specimen, _ = read({"markups": [markup(previews)]})
     assert specimen.points.tolist() == [p["position"] for p in THREE]

@@ -8,14 +8,7 @@ import pytest
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
 from defgpa.io.text.dimension import measure_dissimilarity
-
-
-def specimens(seed, n, m, d, spread=1.0):
-    """(n, m, d) one shape again and again, a little different and somewhere else each time."""
-    rng = np.random.default_rng(seed)
-    shape, places = rng.normal(size=(1, m, d)), spread * rng.normal(size=(n, 1, d))
-    return (shape + places + 0.05 * rng.normal(size=(n, m, d))).round(6)
-
+from io_support import specimens
 
 WINGS = specimens(0, 5, 6, 2)
 SKULLS = specimens(1, 7, 4, 3)
@@ -50,10 +43,10 @@ def across(points, heads, rows=None):
 @pytest.mark.parametrize("axes", ["X1 X2", "1 2", "V1 V2"])
 def test_an_array_of_r_is_known_by_its_columns_with_and_without_row_names(read, rows, axes):
     heads = [f"{axis}.{k}" for k in range(1, 6) for axis in axes.split()]
-    shapes, said = read(across(WINGS, heads, rows))
+    shapes, messages = read(across(WINGS, heads, rows))
     np.testing.assert_array_equal(shapes.points, WINGS)
     assert shapes.names == ("1", "2", "3", "4", "5")
-    assert said == []
+    assert messages == []
 
 
 def test_a_file_of_points_whose_first_is_numbered_like_an_array_has_no_header(read):
@@ -66,13 +59,13 @@ def test_of_two_readings_that_which_makes_shapes_of_one_kind_is_taken(read, rows
     """X.a, Y.a: shape a, or landmark a? Superimposed shapes are alike in one reading only."""
     aligned = (WINGS - WINGS.mean(axis=1, keepdims=True)).round(6)
     heads = [f"{axis}.{name}" for name in names for axis in "XY"]
-    shapes, said = read(across(aligned, heads, rows))
+    shapes, messages = read(across(aligned, heads, rows))
     np.testing.assert_array_equal(shapes.points, aligned)
-    assert len(said) == 1
-    assert "taken as 5 shapes of 6 landmarks, which makes better shapes" in said[0]
-    assert "If it is 6 shapes of 5 landmarks, give layout='nmd'" in said[0]
+    assert len(messages) == 1
+    assert "taken as 5 shapes of 6 landmarks, which makes better shapes" in messages[0]
+    assert "If it is 6 shapes of 5 landmarks, give layout='nmd'" in messages[0]
     turned = aligned.transpose(1, 0, 2)  # now the rows are the shapes
-    shapes, said = read(
+    shapes, messages = read(
         across(turned, [f"{axis}.{k}" for k in range(1, 7) for axis in "XY"], rows and "12345")
     )
     np.testing.assert_array_equal(shapes.points, aligned)
@@ -97,8 +90,8 @@ def test_rows_that_name_an_axis_in_brackets_are_coordinates(read, form):
     for j, label in enumerate(LABELS):
         for k, axis in enumerate("XYZ"):
             rows.append([form.format(label=label, axis=axis), *SKULLS[:, j, k]])
-    shapes, said = read(rows)
-    assert (shapes.names, shapes.landmarks, said) == (tuple("abcdefg"), LABELS, [])
+    shapes, messages = read(rows)
+    assert (shapes.names, shapes.landmarks, messages) == (tuple("abcdefg"), LABELS, [])
     np.testing.assert_array_equal(shapes.points, SKULLS)
 
 
@@ -152,16 +145,23 @@ def test_decimal_commas_between_commas_are_refused(read):
 def test_names_and_groups_may_stand_around_coordinates_without_header(read, mark, behind):
     rows = [[f"w{k}", *wing.ravel(), *behind] for k, wing in enumerate(WINGS[:, :5])]
     suffix = ".csv" if behind else ".txt"
-    shapes, said = read(rows, mark, suffix)
+    shapes, messages = read(rows, mark, suffix)
     np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
     assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
-    assert said == []
+    assert messages == []
     if behind:
         assert shapes.metadata["variables"][0] == {"column 12": "male"}
 
 
-def test_dates_in_prose_are_no_points(tmp_path):
-    (tmp_path / "notes.txt").write_text("May 12 2020\nJune 13 2021\nJuly 14 2022\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May 12 2020\nJune 13 2021\nJuly 14 2022\n",
+        "Wings measured\nMay 12 2020\nby hand, twice\n",  # no table with a short header
+    ],
+)
+def test_dates_in_prose_are_no_points(tmp_path, text):
+    (tmp_path / "notes.txt").write_text(text)
     with pytest.raises(FormatError, match="not a landmark file"):
         read_shapes(tmp_path / "notes.txt")
 
@@ -172,19 +172,19 @@ def test_the_column_that_repeats_tells_shapes_apart_whatever_it_is_called(read, 
     rows = [[head, *["pt"] * landmark, "x", "y"]]
     for k in range(5):
         rows += [[f"w{k}", *[j + 1] * landmark, *WINGS[k, j]] for j in range(6)]
-    shapes, said = read(rows)
+    shapes, messages = read(rows)
     np.testing.assert_array_equal(shapes.points, WINGS)
     assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
-    assert len(said) == 1
-    assert said[0].endswith(f"set.csv: column {head!r} tells the shapes apart.")
+    assert len(messages) == 1
+    assert messages[0].endswith(f"set.csv: column {head!r} tells the shapes apart.")
 
 
 def test_a_column_that_says_the_same_of_all_points_tells_nothing(read):
     """ImageJ counts its points and says of each on which frame of the picture it is."""
     rows = [[" ", "Area", "X", "Y", "Frame"], *([j + 1, 0, *WINGS[0, j], 1] for j in range(6))]
-    shapes, said = read(rows)
+    shapes, messages = read(rows)
     np.testing.assert_array_equal(shapes.points, WINGS[:1])
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.parametrize(
@@ -203,18 +203,18 @@ def test_a_row_a_landmark_without_header_is_gathered_by_its_shape(read, name, la
         for k in range(7)
         for j in range(4)
     ]
-    shapes, said = read(rows)
+    shapes, messages = read(rows)
     np.testing.assert_array_equal(shapes.points, SKULLS)
     assert shapes.names == tuple(name.format(k) for k in range(7))
-    assert said == []
+    assert messages == []
 
 
 def test_points_of_a_scan_may_be_counted_first_and_have_an_intensity(read):
     points = "".join(f"{x} {y} {z} 17\n" for x, y, z in SKULLS[0])
     for text in (points, f"4\n{points}"):
-        shapes, said = read(text, suffix=".xyz")
+        shapes, messages = read(text, suffix=".xyz")
         np.testing.assert_array_equal(shapes.points, SKULLS[:1])
-        assert said == []
+        assert messages == []
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
         read(f"5\n{points}", suffix=".xyz")
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
@@ -229,17 +229,17 @@ def test_brackets_and_words_around_an_axis_belong_to_the_landmark(read, form):
     rows = [["", *"abcdefg"], *([head, *flat[:, k]] for k, head in enumerate(heads))]
     wide = [["id", *heads], *([name, *row] for name, row in zip("abcdefg", flat, strict=True))]
     for table in (rows, wide):
-        shapes, said = read(table)
-        assert (shapes.names, shapes.landmarks, said) == (tuple("abcdefg"), labels, [])
+        shapes, messages = read(table)
+        assert (shapes.names, shapes.landmarks, messages) == (tuple("abcdefg"), labels, [])
         np.testing.assert_array_equal(shapes.points, SKULLS)
 
 
 @pytest.mark.parametrize("title", ["Wings of 2020\n", "Wings of 2020,,,\n\nby hand\n", ""])
 def test_a_title_above_the_table_is_passed_over(read, title):
     rows = [["id", "x1", "y1", "x2", "y2"], *(["w", *wing[:2].ravel()] for wing in WINGS[:1])]
-    shapes, said = read(title + "\n".join(",".join(map(str, row)) for row in rows))
+    shapes, messages = read(title + "\n".join(",".join(map(str, row)) for row in rows))
     np.testing.assert_array_equal(shapes.points, WINGS[:1, :2])
-    assert (shapes.names, said) == (("w",), [])
+    assert (shapes.names, messages) == (("w",), [])
 
 
 @pytest.mark.parametrize("first", [None, "Unnamed: 0", "", "index"])
@@ -247,9 +247,9 @@ def test_a_title_above_the_table_is_passed_over(read, title):
 def test_a_header_may_be_nothing_but_the_numbers_of_the_columns(read, first, base):
     heads = [*([] if first is None else [first]), *range(base, base + 10)]
     body = [[*([] if first is None else [k]), *wing[:5].ravel()] for k, wing in enumerate(WINGS)]
-    shapes, said = read([heads, *body])
+    shapes, messages = read([heads, *body])
     np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
-    assert said == []
+    assert messages == []
 
 
 def test_whole_numbers_that_count_are_coordinates_among_whole_numbers(read):
@@ -269,7 +269,9 @@ def test_whole_numbers_before_coordinates_are_names_though_some_coordinates_are_
 
 
 def test_names_may_begin_with_a_number(read):
-    shapes, _ = read([[name, *own.ravel()] for name, own in zip(["12a", "7"], WINGS, strict=False)])
+    shapes, _ = read(
+        [[name, *wing.ravel()] for name, wing in zip(["12a", "7"], WINGS, strict=False)]
+    )
     assert shapes.names == ("12a", "7")
     np.testing.assert_array_equal(shapes.points, WINGS[:2])
 
@@ -289,7 +291,7 @@ def test_shape_and_landmark_before_coordinates_need_no_header(read, labels, dim)
 def test_coordinates_that_are_one_number_for_each_shape_are_no_landmarks(read):
     points = SKULLS[:4].copy()
     points[:, :, 0] = np.arange(4)[:, None]  # each slice lies in a plane
-    rows = [[f"slice {k}", *point] for k, own in enumerate(points) for point in own]
+    rows = [[f"slice {k}", *point] for k, shape in enumerate(points) for point in shape]
     shapes, _ = read(rows)
     np.testing.assert_array_equal(shapes.points, points)
 
@@ -300,7 +302,9 @@ def test_coordinates_that_are_one_number_for_each_shape_are_no_landmarks(read):
 @pytest.mark.parametrize("dim", [2, 3])
 def test_points_of_an_xyz_file_may_be_named_or_numbered(read, before, labels, dim):
     points = SKULLS[0, :, :dim]
-    rows = [" ".join([w, *map(repr, own)]) for w, own in zip(before, points.tolist(), strict=True)]
+    rows = [
+        " ".join([w, *map(repr, item)]) for w, item in zip(before, points.tolist(), strict=True)
+    ]
     shapes, _ = read("\n".join(rows), suffix=".xyz")
     np.testing.assert_array_equal(shapes.points, [points])
     assert shapes.landmarks == (labels or tuple("1234"))
@@ -313,9 +317,9 @@ def tracked(likelihoods=True, individuals=(), dim=2):
     """Rows as DeepLabCut writes them, of SKULLS' first landmarks, and these as (n, m, d)."""
     several = individuals or ("",)
     columns = [
-        (name, part, axis)
+        (name, label, axis)
         for name in several
-        for part in LABELS
+        for label in LABELS
         for axis in [*"xyz"[:dim], *["likelihood"] * likelihoods]
     ]
     heads = [["scorer", *["DLC_me"] * len(columns)]]
@@ -323,7 +327,7 @@ def tracked(likelihoods=True, individuals=(), dim=2):
     heads += [["bodyparts", *(p for _, p, _ in columns)], ["coords", *(a for _, _, a in columns)]]
     frames = SKULLS[:6, :, :dim].reshape(6 // len(several), len(several), 4, dim)
     rows = [
-        [k, *(c for own in frame for point in own for c in [*point, *[0.75] * likelihoods])]
+        [k, *(c for item in frame for point in item for c in [*point, *[0.75] * likelihoods])]
         for k, frame in enumerate(frames.tolist())
     ]
     return [*heads, *rows], frames.transpose(1, 0, 2, 3).reshape(6, 4, dim)

@@ -45,20 +45,9 @@ def test_a_scale_that_some_specimens_lack_is_pointed_out(tps):
     np.testing.assert_array_equal(shapes["b"], [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize("scale", ["0", "-1", "inf", "NA"])
-def test_a_scale_must_be_positive(tps, scale):
-    with pytest.raises(FormatError, match="line 4: expected a positive SCALE"):
-        tps(f"LM=2\n1 2\n3 4\nSCALE={scale}\n")
-
-
 def test_three_dimensions_with_either_key(tps):
     assert tps("LM3=2\n1 2 3\n4 5 6\n").points.shape == (1, 2, 3)
     assert tps("LM=2\n1 2 3\n4 5 6\n").points.shape == (1, 2, 3)
-
-
-def test_lm3_with_two_coordinates_is_refused(tps):
-    with pytest.raises(FormatError, match="line 1: expected 3 coordinates a row after LM3="):
-        tps("LM3=2\n1 2\n3 4\n")
 
 
 @pytest.mark.parametrize("gap", ["NA NA", "nan\tNaN", "N/A n/a"])
@@ -117,11 +106,6 @@ def test_a_specimen_without_landmarks_sees_none(tps):
     assert shapes.visible.tolist() == [[False, False], [True, True]]
 
 
-def test_a_file_without_any_landmark_is_refused(tps):
-    with pytest.raises(FormatError, match=r"no landmarks in .*wings\.tps"):
-        tps("LM=0\nID=a\nLM=0\nID=b\n")
-
-
 CURVES = (
     "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nOUTLINES=1\nPOINTS=1\n9 9\nID={}\n"
 )
@@ -134,8 +118,8 @@ def test_points_of_curves_follow_the_landmarks(tps):
 
 
 def test_curves_without_landmarks_are_shapes_too(tps):
-    one = "LM=0\nOUTLINES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
-    assert tps(one * 2).landmarks == ("outline1_1", "outline1_2", "outline1_3")
+    first = "LM=0\nOUTLINES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
+    assert tps(first * 2).landmarks == ("outline1_1", "outline1_2", "outline1_3")
 
 
 def test_unequal_curves_are_left_out_with_a_warning(tps):
@@ -143,12 +127,6 @@ def test_unequal_curves_are_left_out_with_a_warning(tps):
     with pytest.warns(DefgpaWarning, match="curves do not have the same number of points"):
         shapes = tps(text)
     assert shapes.points.shape == (2, 1, 2)
-
-
-def test_unequal_curves_and_nothing_else_are_refused(tps):
-    text = "LM=0\nCURVES=1\nPOINTS=1\n3 4\nLM=0\nCURVES=1\nPOINTS=2\n3 4\n5 6\n"
-    with pytest.raises(FormatError, match="Resample the curves"):
-        tps(text)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +155,11 @@ def test_many_wrong_counts_are_one_warning(tps):
     assert len(caught) == 1
 
 
+UNFINISHED = (
+    "LM=2\n1 2\n3 4\nID=a\nLM=1\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\nLM=3\n1 2\n3 4\n5 6\nID=d\n"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -195,35 +178,33 @@ def test_many_wrong_counts_are_one_warning(tps):
         ("LM3=1\n1 2 3\nCURVES=1\nPOINTS=1\n1 2\n", "expected landmarks and curves in one dim"),
         ("ID=a\n", "has no specimen: expected a line LM=n"),
         ("IMG=a\n", "has no specimen: expected a line LM=n"),
+        *[
+            (f"LM=2\n1 2\n3 4\nSCALE={scale}\n", "line 4: expected a positive SCALE")
+            for scale in ("0", "-1", "inf", "NA")
+        ],
+        ("LM3=2\n1 2\n3 4\n", "line 1: expected 3 coordinates a row after LM3="),
+        ("LM=2 x\n1 2\n3 4\n", "a whole number as LM=; found '2 x'"),
+        ("LM=0\nID=a\nLM=0\nID=b\n", "no landmarks in "),
+        (
+            "LM=0\nCURVES=1\nPOINTS=1\n3 4\nLM=0\nCURVES=1\nPOINTS=2\n3 4\n5 6\n",
+            "Resample the curves",
+        ),
+        ("LM=2\n1 2\n3 NA\n", "Landmark '2' of 'wings' (.*wings.tps) is half missing"),
+        ("LM=2\n1 2\n3 1e999\n", "Landmark '2' of 'wings' (.*wings.tps) has an infinite"),
+        ("LM=2\n1 2\n3 1e300\nSCALE=1e300\n", "Landmark '2' of 'wings' .* infinite"),
+        ("LM=1\n1 2\nID=a\nLM=2\n1 2\n3 4\nID=b\n", "'a' .* has 1, 'b' .* has 2. Put NA"),
+        ("LM=1\n1 2\nID=a\nLM3=1\n1 2 3\nID=b\n", "'a' .* is 2-D, 'b' .* is 3-D"),
+        (
+            UNFINISHED,
+            "'a' .* has 2 (and so do 1 more), 'b' .* has 1, 'd' .* has 3.*incomplete='drop'",
+        ),
+        ("LM=2\n1 2\nID=a\nLM=1\n1 2\nID=b\n", "1. (on_mismatch='warn' takes what there is.)"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tps, text, message):
-    with pytest.raises(FormatError, match=re.escape(message)) as error:
+    with pytest.raises(FormatError, match=re.escape(message).replace(r"\.\*", ".*")) as error:
         tps(text)
     assert "wings.tps" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("LM=2\n1 2\n3 NA\n", "Landmark '2' of 'wings' \\(.*wings.tps\\) is half missing"),
-        ("LM=2\n1 2\n3 1e999\n", "Landmark '2' of 'wings' \\(.*wings.tps\\) has an infinite"),
-        ("LM=2\n1 2\n3 1e300\nSCALE=1e300\n", "Landmark '2' of 'wings' .* infinite"),
-    ],
-)
-def test_half_a_landmark_is_refused(tps, text, message):
-    with pytest.raises(FormatError, match=message):
-        tps(text)
-
-
-def test_different_counts_name_both_specimens(tps):
-    with pytest.raises(FormatError, match=r"'a' .* has 1, 'b' .* has 2. Put NA"):
-        tps("LM=1\n1 2\nID=a\nLM=2\n1 2\n3 4\nID=b\n")
-
-
-def test_dimensions_do_not_mix(tps):
-    with pytest.raises(FormatError, match=r"'a' .* is 2-D, 'b' .* is 3-D"):
-        tps("LM=1\n1 2\nID=a\nLM3=1\n1 2 3\nID=b\n")
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -267,24 +248,6 @@ def test_names_with_line_breaks_are_written_on_one_line(tmp_path):
     assert read_shapes(tmp_path / "set.tps").names == ("a_LM=3", "_b")
 
 
-def test_identifiers_that_only_count_give_way_to_images(tps):
-    one = "LM=1\n1 2\nIMAGE=C:\\pics\\{}.JPG\nID={}\n"
-    assert tps(one.format("a", 0) + one.format("b", 1)).names == ("a", "b")
-    assert tps(one.format("a", 1) + one.format("b", 2)).names == ("a", "b")
-    assert tps(one.format("a", 7) + one.format("b", 9)).names == ("7", "9")
-
-
-def test_identifiers_that_restart_give_way_to_images(tps):
-    """tpsUtil appends files: ID starts again in each of them while IMAGE is unique."""
-    text = "".join(f"LM=1\n1 2\nIMAGE=w{k}.jpg\nID={k % 3} \n" for k in range(9))
-    assert tps(text).names == tuple(f"w{k}" for k in range(9))
-
-
-def test_images_that_repeat_leave_identifiers_their_place(tps):
-    text = "".join(f"LM=1\n1 2\nIMAGE=w{k // 2}.jpg\nID={k}\n" for k in range(4))
-    assert tps(text).names == ("0", "1", "2", "3")
-
-
 def test_what_specimens_are_called_after_can_be_said(tps):
     text = "LM=1\n1 2\nIMAGE=p.jpg\nID=0\nLM=1\n3 4\nIMAGE=q.jpg\nID=1\n"
     assert tps(text).names == tps(text, names="image").names == ("p", "q")
@@ -292,17 +255,6 @@ def test_what_specimens_are_called_after_can_be_said(tps):
     assert tps(text, names="file").names == ("wings_1", "wings_2")
     with pytest.raises(FormatError, match=r"wings\.tps names no images"):
         tps("LM=1\n1 2\nID=a\n", names="image")
-
-
-UNFINISHED = (
-    "LM=2\n1 2\n3 4\nID=a\nLM=1\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\nLM=3\n1 2\n3 4\n5 6\nID=d\n"
-)
-
-
-def test_all_unfinished_specimens_are_named_in_one_message(tps):
-    message = r"'a' .* has 2 \(and so do 1 more\), 'b' .* has 1, 'd' .* has 3.*incomplete='drop'"
-    with pytest.raises(FormatError, match=message):
-        tps(UNFINISHED)
 
 
 def test_unfinished_specimens_are_left_out_on_request_with_a_note(tps):
@@ -313,10 +265,6 @@ def test_unfinished_specimens_are_left_out_on_request_with_a_note(tps):
 
 
 def test_leniency_is_offered_only_where_it_helps(tps):
-    with pytest.raises(
-        FormatError, match=r"found 1\. \(on_mismatch='warn' takes what there is\.\)"
-    ):
-        tps("LM=2\n1 2\nID=a\nLM=1\n1 2\nID=b\n")
     text = "LM=2\n1 2\n3 4\nID=a\nLM=2\n1 2\nID=b\nLM=2\n1 2\n3 5\nID=c\n"
     with pytest.raises(FormatError, match=r"line 5: .*\(Finish it.*incomplete='drop'\.\)") as error:
         tps(text)
@@ -343,8 +291,6 @@ def test_a_name_may_follow_the_count_after_a_tab(tps):
     """Modan writes LM=2<TAB>name."""
     shapes = tps("LM=2\tAcaste downingiae\n1 2\n3 4\nLM=2\tother\n5 6\n7 8\nID=own\n")
     assert shapes.names == ("Acaste downingiae", "own")
-    with pytest.raises(FormatError, match="a whole number as LM=; found '2 x'"):
-        tps("LM=2 x\n1 2\n3 4\n")
 
 
 def test_without_a_majority_nobody_is_left_out(tps):
@@ -360,27 +306,30 @@ def test_names_and_scales_may_stand_before_their_landmarks(tps):
 
 
 @pytest.mark.parametrize(
-    ("ids", "names"),
+    ("ids", "images", "names"),
     [
-        ("0 1 2 3", "pqrs"),
-        ("1 2 3 4", "pqrs"),
-        ("000 001 002 003", "pqrs"),
-        ("0 1 3 7", "pqrs"),  # some were deleted
-        ("0 1 0 1", "pqrs"),  # appended
-        ("0 1 3 9", ["0", "1", "3", "9"]),  # numbers that somebody gave
-        ("2 3 4 5", ["2", "3", "4", "5"]),
-        ("1 3 2 4", ["1", "3", "2", "4"]),
-        (f"0 1 2 {'9' * 5000}", ["0", "1", "2", "9" * 5000]),
-        ("7a 8 9 10", ["7a", "8", "9", "10"]),
+        ("0 1 2 3", "pqrs", "pqrs"),
+        ("1 2 3 4", "pqrs", "pqrs"),
+        ("000 001 002 003", "pqrs", "pqrs"),
+        ("0 1 3 7", "pqrs", "pqrs"),  # some were deleted
+        ("0 1 0 1", "pqrs", "pqrs"),  # appended by tpsUtil
+        ("0 1 2 0 1 2 0 1 2", "abcdefghi", "abcdefghi"),
+        ("0 1 2 3", "ppqq", ["0", "1", "2", "3"]),
+        ("0 1 3 9", "pqrs", ["0", "1", "3", "9"]),  # numbers that somebody gave
+        ("2 3 4 5", "pqrs", ["2", "3", "4", "5"]),
+        ("1 3 2 4", "pqrs", ["1", "3", "2", "4"]),
+        (f"0 1 2 {'9' * 5000}", "pqrs", ["0", "1", "2", "9" * 5000]),
+        ("7a 8 9 10", "pqrs", ["7a", "8", "9", "10"]),
     ],
 )
-def test_what_counts_as_counting(tps, ids, names):
+def test_identifiers_that_only_count_give_way_to_images(tps, ids, images, names):
     text = "".join(
-        f"LM=3\n0 {k}\n1 0\n{k} 3\nIMAGE=C:\\photos\\{image}.JPG\nID={own}\n"
-        for k, (own, image) in enumerate(zip(ids.split(), "pqrs", strict=True))
+        f"LM=3\n0 {k}\n1 0\n{k} 3\nIMAGE=C:\\photos\\{image}.JPG\nID={word}\n"
+        for k, (word, image) in enumerate(zip(ids.split(), images, strict=True))
     )
     assert tps(text).names == tuple(names)
-    assert tps(text, names="image").names == tuple("pqrs")
+    if len(set(images)) == len(images):
+        assert tps(text, names="image").names == tuple(images)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
@@ -390,10 +339,10 @@ def test_a_file_is_the_same_however_it_is_cut_into_blocks(tmp_path, monkeypatch,
     text = f"LM=2000\n{rows}\nID=Käfer\nCOMMENT=a=b\nSCALE=1\nLM=2000\n{rows}\nSCALE=2\n\x1a"
     path = tmp_path / "a.tps"
     path.write_bytes(text.replace("\n", newline).encode(encoding))
-    whole = read_shapes(path)
+    complete = read_shapes(path)
     monkeypatch.setattr("defgpa.io.text.lines._BLOCK", 100)
     in_blocks = read_shapes(path)
-    assert whole == in_blocks
-    assert whole.names == ("Käfer", "a_2")
-    assert whole.metadata["comments"] == ("a=b", None)
-    np.testing.assert_array_equal(2 * whole.points[0], whole.points[1])
+    assert complete == in_blocks
+    assert complete.names == ("Käfer", "a_2")
+    assert complete.metadata["comments"] == ("a=b", None)
+    np.testing.assert_array_equal(2 * complete.points[0], complete.points[1])

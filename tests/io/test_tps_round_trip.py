@@ -17,10 +17,10 @@ FILES = sorted((SHARED / "files").rglob("*.[tT][pP][sS]")) if SHARED.exists() el
 def split_fields(path):
     """(key, value, rows of numbers) of every field but unknown ones, in the order of specimens."""
     records = []
-    for part in re.split(r"(?m)^(?=LM3?\s*=)", path.read_text(encoding="latin-1"))[1:]:
+    for piece in re.split(r"(?m)^(?=LM3?\s*=)", path.read_text(encoding="latin-1"))[1:]:
         fields = {}
         for key, value, body in re.findall(
-            r"(?m)^(\w+)\s*=([^\n]*)((?:\n(?!\w+\s*=)[^\n]*)*)", part
+            r"(?m)^(\w+)\s*=([^\n]*)((?:\n(?!\w+\s*=)[^\n]*)*)", piece
         ):
             words = body.replace("NA", "nan").split()
             number = re.fullmatch(r"[-+.\deE]+", value.strip())
@@ -39,11 +39,11 @@ def list_names(record):
 
 def require_equal_fields(first, second):
     assert len(first) == len(second)
-    for one, two in zip(first, second, strict=True):
-        assert one.keys() == two.keys()
-        for key in one:
-            for (value, words), (other, other_words) in zip(one[key], two[key], strict=True):
-                assert value == other
+    for single, two in zip(first, second, strict=True):
+        assert single.keys() == two.keys()
+        for key in single:
+            for (value, words), (another, other_words) in zip(single[key], two[key], strict=True):
+                assert value == another
                 np.testing.assert_array_equal(
                     np.array(words, dtype=float), np.array(other_words, dtype=float)
                 )

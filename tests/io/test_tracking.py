@@ -156,7 +156,7 @@ def write_deeplabcut(path, heads):
 
 
 def test_likelihoods_of_deeplabcut_files_are_weights(tmp_path):
-    heads = [("net", part, c) for part in PARTS for c in ("x", "y", "likelihood")]
+    heads = [("net", piece, c) for piece in PARTS for c in ("x", "y", "likelihood")]
     values = write_deeplabcut(tmp_path / "video.h5", heads)
     with pytest.warns(DefgpaWarning, match="every frame is a shape"):
         shapes = read_shapes(tmp_path / "video.h5", min_likelihood=0)
@@ -167,7 +167,7 @@ def test_likelihoods_of_deeplabcut_files_are_weights(tmp_path):
 
 
 def test_unlikely_points_of_deeplabcut_files_are_missing(tmp_path):
-    heads = [("net", part, c) for part in PARTS for c in ("x", "y", "likelihood")]
+    heads = [("net", piece, c) for piece in PARTS for c in ("x", "y", "likelihood")]
     likelihoods = write_deeplabcut(tmp_path / "video.h5", heads)[:, 2::3]
     n_cut = (likelihoods < 0.6).sum()
     assert 0 < n_cut < likelihoods.size
@@ -230,7 +230,7 @@ def test_fit_of_a_video_has_the_error_of_its_good_points(tmp_path, capsys):
 
 
 def test_individuals_of_deeplabcut_files_are_groups(tmp_path):
-    heads = [("net", who, part, c) for who in "AB" for part in PARTS for c in ("x", "y")]
+    heads = [("net", who, piece, c) for who in "AB" for piece in PARTS for c in ("x", "y")]
     write_deeplabcut(tmp_path / "video.h5", heads)
     with pytest.warns(DefgpaWarning, match="every frame is a shape"):
         shapes = read_shapes(tmp_path / "video.h5")
@@ -243,7 +243,7 @@ def write_labelled_images(path, index, breaks=""):
     h5py = pytest.importorskip("h5py")
     parts = sorted(PARTS)
     words = {"level0": ["me"], "level1": parts, "level2": ["x", "y"]}
-    numbers = [[0] * 10, [parts.index(part) for part in PARTS for _ in "xy"], [0, 1] * 5]
+    numbers = [[0] * 10, [parts.index(piece) for piece in PARTS for _ in "xy"], [0, 1] * 5]
     with h5py.File(path, "w") as file:
         group = file.create_group("df_with_missing")
         for name in ("axis0", "block0_items"):
@@ -321,7 +321,7 @@ def write_sleap(path):
         file["points"] = np.array(
             [(x, y, k != 2, True) for k, (x, y) in enumerate(flat[5:])], points
         )
-        nodes = [{"name": part} for part in PARTS]
+        nodes = [{"name": piece} for piece in PARTS]
         metadata = {"nodes": nodes, "skeletons": [{"nodes": [{"id": k} for k in range(5)]}]}
         file.create_group("metadata").attrs["json"] = np.bytes_(json.dumps(metadata))
 
@@ -341,7 +341,7 @@ def test_tracks_of_a_sleap_analysis_are_shapes(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.analysis.h5", "w") as file:
         file["tracks"] = POINTS.transpose(2, 1, 0)[None]
-        file["node_names"] = [part.encode() for part in PARTS]
+        file["node_names"] = [piece.encode() for piece in PARTS]
         file["track_names"] = [b"one"]
     with pytest.warns(DefgpaWarning, match="every frame is a shape"):
         shapes = read_shapes(tmp_path / "a.analysis.h5")

@@ -130,20 +130,20 @@ def test_what_all_methods_find_is_said_once():
     points = smooth_family(m=30)
     points[2] *= [-1, 1]
     methods = {"mine": DefGPA(Affine()), "yours": DefGPA()}
-    with pytest.warns(DefgpaWarning, match="'shape_3'") as told:
+    with pytest.warns(DefgpaWarning, match="'shape_3'") as record:
         table = compare(points, methods, fold_size=10)
-    assert len(told) == len(table.findings) == 1
+    assert len(record) == len(table.findings) == 1
 
 
 def test_warnings_say_which_method_they_are_about():
     points = smooth_family(m=30)
     points[1:, 7] = np.nan  # seen once, which all are told of
     soft = DefGPA(ThinPlateSpline(6, theta=0.0))
-    with pytest.warns(DefgpaWarning) as told:
+    with pytest.warns(DefgpaWarning) as record:
         compare(points, {"mine": soft, "yours": DefGPA(Affine())}, fold_size=10)
-    about = [str(one.message) for one in told if "one shape only" not in str(one.message)]
+    about = [str(first.message) for first in record if "one shape only" not in str(first.message)]
     assert about
-    assert all(said.startswith("mine: ") for said in about)
+    assert all(messages.startswith("mine: ") for messages in about)
 
 
 def test_the_text_is_aligned(table):
@@ -174,9 +174,9 @@ def test_errors_are_told_relative_to_the_size_of_their_own_reference():
     spread = np.sqrt(np.sum((reference - reference.mean(axis=0)) ** 2) / len(reference))
     np.testing.assert_allclose(plain.size, spread, **EXACT)
     np.testing.assert_allclose(plain.relative_rmse_reference, plain.rmse_reference / spread)
-    away = [own[~np.isnan(own[:, 0])] for own in points]
-    away = np.vstack([own - own.mean(axis=0) for own in away])
-    np.testing.assert_allclose(plain.shape_size, np.sqrt(np.mean(np.sum(away**2, axis=1))))
+    shifted = [shape[~np.isnan(shape[:, 0])] for shape in points]
+    shifted = np.vstack([shape - shape.mean(axis=0) for shape in shifted])
+    np.testing.assert_allclose(plain.shape_size, np.sqrt(np.mean(np.sum(shifted**2, axis=1))))
     np.testing.assert_allclose(plain.relative_rmse_datum, plain.rmse_datum / plain.shape_size)
 
 
@@ -225,7 +225,7 @@ class TestVerdict:
         verdict = compare(points, methods, fold_size=5).verdict
         errors = [
             cv.per_landmark / np.sqrt(np.mean(np.sum(cv.reference**2, axis=1)))
-            for cv in (cross_validate(own, points, 5) for own in methods.values())
+            for cv in (cross_validate(method, points, 5) for method in methods.values())
         ]
         np.testing.assert_allclose(verdict.probability, wilcoxon(*errors).pvalue, rtol=1e-9)
         assert verdict.clear
@@ -333,12 +333,12 @@ def test_latex_is_escaped(table):
 
 
 def test_csv_keeps_every_digit(table):
-    first, *rest = csv.reader(io.StringIO(table.to_csv()))
+    first, *remaining = csv.reader(io.StringIO(table.to_csv()))
     assert first == list(table.rows[0].to_dict())
     assert {"size", "relative_cve", "relative_rmse_reference", "relative_rmse_datum"} < set(first)
-    name, *figures, failure = rest[0]
+    name, *figures, failure = remaining[0]
     assert [name, *map(float, figures), failure] == list(table.rows[0].to_dict().values())
-    assert rest[1][-1] == table.rows[1].failure
+    assert remaining[1][-1] == table.rows[1].failure
 
 
 def test_frame(table):
@@ -367,19 +367,19 @@ def test_a_table_without_failures_only_says_what_its_figures_are():
 
 
 def test_progress_counts_the_folds_of_all_methods():
-    told = []
+    findings = []
     methods = [DefGPA(Affine()), EuclideanGPA()]
-    compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
-    assert told[-1] == (6, 6)
-    assert {total for _, total in told} == {6}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    compare(smooth_family(m=30), methods, 10, progress=lambda *step: findings.append(step))
+    assert findings[-1] == (6, 6)
+    assert {total for _, total in findings} == {6}
+    assert [done for done, _ in findings] == sorted(done for done, _ in findings)
 
 
 def test_progress_ends_even_if_the_last_method_fails():
-    told = []
+    findings = []
     methods = [EuclideanGPA(), DefGPA(Affine(), proportions=[1.0])]
-    compare(smooth_family(m=30), methods, 10, progress=lambda *step: told.append(step))
-    assert told[-1] == (6, 6)
+    compare(smooth_family(m=30), methods, 10, progress=lambda *step: findings.append(step))
+    assert findings[-1] == (6, 6)
 
 
 def test_variants_of_the_benchmarks_have_names_of_their_own():

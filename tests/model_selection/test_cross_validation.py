@@ -30,6 +30,7 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
+from defgpa.model_selection.fold_predictions import MAX_DENSE_FOLDS
 from defgpa.model_selection.folds import refit_fold
 from defgpa.threads import count_threads
 from support import (
@@ -69,16 +70,16 @@ def similarity(source, target):
 
 def plain_prior(points):
     """Algorithm 1: complete by pairs, common direction of the singular values, mean length."""
-    seen = ~np.isnan(points[..., 0])
+    is_visible = ~np.isnan(points[..., 0])
     sizes = []
-    for own, known in zip(points, seen, strict=True):
-        total, count = np.zeros_like(own), np.zeros(len(own))
-        for other, visible in zip(points, seen, strict=True):
-            both = known & visible
-            total[visible] += similarity(other[both], own[both])(other[visible])
+    for item, recorded in zip(points, is_visible, strict=True):
+        total, count = np.zeros_like(item), np.zeros(len(item))
+        for shape, visible in zip(points, is_visible, strict=True):
+            common = recorded & visible
+            total[visible] += similarity(shape[common], item[common])(shape[visible])
             count += visible
-        whole = np.where(known[:, None], own, total / count[:, None])
-        sizes.append(np.linalg.svd(whole - whole.mean(axis=0), compute_uv=False))
+        complete = np.where(recorded[:, None], item, total / count[:, None])
+        sizes.append(np.linalg.svd(complete - complete.mean(axis=0), compute_uv=False))
     lengths = np.linalg.norm(sizes, axis=1)
     left, *_ = np.linalg.svd((np.array(sizes) / lengths[:, None]).T)
     return (lengths.mean() * np.abs(left[:, 0])) ** 2
@@ -88,16 +89,16 @@ def plain_alignment(points, warp):
     """The reference and one function per shape, by the formulas."""
     n, m, d = points.shape
     P, factors = np.full((m, m), n / m), []
-    for own in points:
-        seen = ~np.isnan(own[:, 0])
-        basis = warp.basis(own[seen])
-        F = basis.features(own[seen])
+    for shape in points:
+        visible = ~np.isnan(shape[:, 0])
+        basis = warp.basis(shape[visible])
+        F = basis.features(shape[visible])
         solver = np.linalg.solve(F.T @ F + basis.penalty(), F.T)
-        P[np.ix_(seen, seen)] += np.eye(seen.sum()) - F @ solver
-        factors.append((basis, solver, seen))
+        P[np.ix_(visible, visible)] += np.eye(visible.sum()) - F @ solver
+        factors.append((basis, solver, visible))
     axes = np.linalg.eigh(P)[1][:, :d]
     reference = axes * np.sqrt(plain_prior(points))
-    weights = [solver @ reference[seen] for _, solver, seen in factors]
+    weights = [solver @ reference[visible] for _, solver, visible in factors]
     pairs = zip(factors, weights, strict=True)
     return reference, [lambda x, b=b, W=W: b.features(x) @ W for (b, _, _), W in pairs]
 
@@ -112,10 +113,10 @@ def plain_predictions(points, warp, fold_size):
         target = np.delete(full, fold, axis=0)
         a, b = reference.mean(axis=0), target.mean(axis=0)
         left, _, right = np.linalg.svd((reference - a).T @ (target - b))
-        for i, own in enumerate(points):
-            seen = fold[~np.isnan(own[fold, 0])]
-            if len(seen):
-                predicted[i, seen] = (warps[i](own[seen]) - a) @ left @ right + b
+        for i, shape in enumerate(points):
+            visible = fold[~np.isnan(shape[fold, 0])]
+            if len(visible):
+                predicted[i, visible] = (warps[i](shape[visible]) - a) @ left @ right + b
     return full, predicted
 
 
@@ -139,11 +140,11 @@ def test_as_many_shapes_as_landmarks_far_from_the_origin(proportions):
     """Axes of equal length are not exchanged, and holes are filled about centroids."""
     points = smooth_family(seed=6, n=12, m=12, missing=0.2)
     estimator = DefGPA(Affine(), proportions=proportions)
-    here = cross_validate(estimator, points, 2)
+    local = cross_validate(estimator, points, 2)
     alone = cross_validate(Refitted(Affine(), proportions=proportions), points, 2)
-    np.testing.assert_allclose(here.error, alone.error, **EXACT)
-    away = cross_validate(estimator, points + 1e6, 2)
-    np.testing.assert_allclose(away.error, here.error, **PARITY)
+    np.testing.assert_allclose(local.error, alone.error, **EXACT)
+    moved = cross_validate(estimator, points + 1e6, 2)
+    np.testing.assert_allclose(moved.error, local.error, **PARITY)
 
 
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
@@ -153,8 +154,8 @@ def test_folds_of_shapes_as_thick_as_rounding_are_those_of_flat_ones(rng):
     thin = flat + [0.0, 0.0, 1e-8] * rng.normal(size=flat.shape)
     expected = cross_validate(Refitted(Affine()), flat, 4)
     assert_same_predictions(cross_validate(DefGPA(Affine()), flat, 4), expected)
-    found = cross_validate(DefGPA(Affine()), thin, 4)
-    np.testing.assert_allclose(found.error, expected.error, **PARITY)
+    cv = cross_validate(DefGPA(Affine()), thin, 4)
+    np.testing.assert_allclose(cv.error, expected.error, **PARITY)
 
 
 # -- the authors' figures --------------------------------------------------------------------------
@@ -277,9 +278,11 @@ class Recording(DefGPA):
 def test_every_landmark_is_left_out_exactly_once(full_shapes):
     Recording.given.clear()
     cv = cross_validate(Recording(Affine()), full_shapes, fold_size=7, n_jobs=2)
-    first, *rest = sorted(Recording.given, key=len, reverse=True)
+    first, *remaining = sorted(Recording.given, key=len, reverse=True)
     assert first == full_shapes.landmarks
-    left_out = [landmark for given in rest for landmark in first if landmark not in given]
+    left_out = [
+        landmark for original in remaining for landmark in first if landmark not in original
+    ]
     assert sorted(left_out, key=int) == list(first)
     assert [len(fold) for fold in cv.folds[:-1]] == [7] * (len(cv.folds) - 1)
     np.testing.assert_array_equal(np.concatenate(cv.folds), np.arange(full_shapes.n_landmarks))
@@ -311,7 +314,7 @@ def test_a_prediction_does_not_know_the_landmark():
 
 def test_figures_of_shapes_and_landmarks_make_up_the_error(shapes):
     cv = cross_validate(DefGPA(), shapes, 4)
-    counts = cv.counted
+    counts = cv._counted
     total = cv.error**2 * counts.sum()
     np.testing.assert_allclose((cv.per_shape**2 * counts.sum(axis=1)).sum(), total, **EXACT)
     np.testing.assert_allclose((cv.per_landmark**2 * counts.sum(axis=0)).sum(), total, **EXACT)
@@ -331,7 +334,7 @@ def test_a_landmark_seen_once_is_predicted_but_not_judged():
     assert_same_predictions(affine, refit)
     without = cross_validate(DefGPA(), np.delete(points, 8, axis=1))
     assert np.isfinite(cv.predicted[0, 8]).all()
-    assert not cv.counted[:, 8].any()
+    assert not cv._counted[:, 8].any()
     assert np.isnan(cv.per_landmark[8])
     np.testing.assert_allclose(cv.error, without.error, **EXACT)
 
@@ -361,6 +364,16 @@ def test_folds_with_a_basis_that_is_the_same_are_refits(settings_, d, missing, f
     refit = cross_validate(model, points, fold_size, refit=True)
     assert_same_predictions(default, refit)
     assert (default.refitted, refit.refitted) == (False, True)
+
+
+@pytest.mark.parametrize("landmark", [0, MAX_DENSE_FOLDS])
+def test_a_fold_without_the_only_missing_landmark_leaves_the_metric_of_the_others(landmark):
+    """The last of these folds is alone in its call, and only there may all weigh the same."""
+    points = smooth_family(seed=5, n=8, m=MAX_DENSE_FOLDS + 1)
+    points[:4, landmark] = np.nan
+    model = DefGPA(Affine())
+    default = cross_validate(model, points)
+    assert_same_predictions(default, cross_validate(model, points, refit=True))
 
 
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["alike", "weighted"])
@@ -559,17 +572,19 @@ def test_any_object_that_fits_and_has_an_alignment_will_do(full_shapes):
             self.alignment_ = DefGPA(Affine()).fit(shapes).alignment_
             return self
 
-    own = cross_validate(OfOnesOwn(), full_shapes, 5)
+    item = cross_validate(OfOnesOwn(), full_shapes, 5)
     np.testing.assert_array_equal(
-        own.predicted, cross_validate(DefGPA(Affine()), full_shapes, 5, refit=True).predicted
+        item.predicted, cross_validate(DefGPA(Affine()), full_shapes, 5, refit=True).predicted
     )
 
 
 @pytest.mark.parametrize("kind", [DefGPA, Refitted])
 def test_progress_is_told_fold_by_fold(kind, full_shapes):
-    told = []
-    cv = cross_validate(kind(Affine()), full_shapes, 3, progress=lambda *step: told.append(step))
-    done, total = zip(*told, strict=True)
+    findings = []
+    cv = cross_validate(
+        kind(Affine()), full_shapes, 3, progress=lambda *step: findings.append(step)
+    )
+    done, total = zip(*findings, strict=True)
     assert set(total) == {len(cv.folds)}
     assert list(done) == sorted(set(done))
     assert done[-1] == len(cv.folds)
@@ -680,9 +695,9 @@ def test_folds_whose_descent_does_not_end_are_named(monkeypatch):
     monkeypatch.setattr("defgpa.solvers.datum_space.GRADIENT_TOLERANCE", -1.0)
     points = smooth_family(seed=14, missing=0.1)
     with pytest.warns(DefgpaWarning, match="with a relative gradient"):
-        found = EuclideanGPA().fit(points).alignment_
-    assert not found.diagnostics.converged
-    assert [told.problem for told in found.findings] == [Problem.DESCENT_NOT_CONVERGED]
+        alignment = EuclideanGPA().fit(points).alignment_
+    assert not alignment.diagnostics.converged
+    assert [finding.problem for finding in alignment.findings] == [Problem.DESCENT_NOT_CONVERGED]
     with pytest.warns(DefgpaWarning, match="with a relative gradient"):
         cross_validate(EuclideanGPA(), points, 10)
 
@@ -703,8 +718,8 @@ def test_a_fold_without_which_the_shapes_fall_apart_is_named(kind):
     points = smooth_family(seed=12)
     points[:3, 23:] = np.nan
     points[3:, :20] = np.nan
-    told = r"3 of 40 folds .*'21' or '22' or '23': The shapes fall into 2 groups"
-    with pytest.raises(DefgpaError, match=told):
+    findings = r"3 of 40 folds .*'21' or '22' or '23': The shapes fall into 2 groups"
+    with pytest.raises(DefgpaError, match=findings):
         cross_validate(kind(Affine()), points)
 
 
@@ -712,11 +727,11 @@ def test_a_long_list_of_failures_is_cut_short():
     """Each reason is told once, the first three of them."""
     points = smooth_family(seed=12)
     for shape, first in ((2, 0), (3, 5), (4, 10), (5, 37)):
-        seen = points[shape, first : first + 3].copy()
+        visible = points[shape, first : first + 3].copy()
         points[shape] = np.nan
-        points[shape, first : first + 3] = seen
-    told = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds\. Use"
-    with pytest.raises(DefgpaError, match=told):
+        points[shape, first : first + 3] = visible
+    findings = r"12 of 40 folds .*'1' or '2' or '3': Shape 'shape_3' .*; and 3 more folds\. Use"
+    with pytest.raises(DefgpaError, match=findings):
         cross_validate(DefGPA(Affine()), points)
 
 
@@ -730,14 +745,14 @@ def carried_by_four():
 
 @pytest.mark.parametrize("kind", [DefGPA, Refitted])
 def test_what_only_folds_warn_of_is_told_once(kind):
-    with pytest.warns(DefgpaWarning) as told:
+    with pytest.warns(DefgpaWarning) as record:
         cv = cross_validate(kind(Affine()), carried_by_four())
     assert not cv.alignment.findings
-    (message,) = [str(w.message) for w in told]
+    (message,) = [str(w.message) for w in record]
     assert message.startswith("4 of 20 folds of the cross-validation warned of what the full fit")
     assert "(4 ×) without landmark '3': " in message
-    assert told[0].filename == __file__
-    assert [j for j, found in enumerate(cv.findings) if found] == [2, 7, 12, 17]
+    assert record[0].filename == __file__
+    assert [j for j, finding in enumerate(cv.findings) if finding] == [2, 7, 12, 17]
 
 
 class Grumbling(DefGPA):
@@ -755,8 +770,8 @@ class Grumbling(DefGPA):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_what_the_full_fit_warned_of_is_not_repeated(n_jobs, full_shapes):
-    with pytest.warns() as told:
+    with pytest.warns() as record:
         cv = cross_validate(Grumbling(Affine()), full_shapes, 5, n_jobs=n_jobs)
-    kinds = [w.category for w in told]
+    kinds = [w.category for w in record]
     assert kinds.count(RuntimeWarning) == 2  # once for the full fit, once for all folds
     assert not any(cv.findings)

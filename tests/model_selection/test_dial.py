@@ -41,7 +41,7 @@ def test_folds_are_refits_where_the_anchor_makes_no_difference(scaling, d):
         model = ElasticGPA(Affine(), rigidity, scaling)
         cv = defgpa.cross_validate(model, shapes, fold_size=2)
         alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
-        assert all(own.error is None for own in alone)
+        assert all(item.error is None for item in alone)
         assert_same_shape(cv.predicted, gather_predictions(alone, folds, shapes.visible), rtol=1e-7)
 
 
@@ -92,40 +92,40 @@ def test_the_default_grid_is_refined_beside_the_best():
     ticks = []
     model = ElasticGPA(ThinPlateSpline(2))
     with warned_of("at the largest smoothing tried, 3.16"):
-        found = defgpa.select_smoothing(
+        actual = defgpa.select_smoothing(
             model, points, fold_size=5, progress=lambda *own: ticks.append(own)
         )
-    assert found.surface.shape == (12, 7)
-    assert (np.diff(found.values) > 0).all()
-    n_tried = np.isfinite(found.surface).sum()
+    assert actual.surface.shape == (12, 7)
+    assert (np.diff(actual.values) > 0).all()
+    n_tried = np.isfinite(actual.surface).sum()
     assert ticks[-1][0] == ticks[-1][1] == n_tried * 3
     assert n_tried < 45
-    np.testing.assert_allclose(found.values[-5:], 10.0 ** np.array([-0.5, -0.25, 0, 0.25, 0.5]))
-    np.testing.assert_array_equal(found.rigidities, [0, 1e-3, 1e-2, 0.1, 1, 10, np.inf])
+    np.testing.assert_allclose(actual.values[-5:], 10.0 ** np.array([-0.5, -0.25, 0, 0.25, 0.5]))
+    np.testing.assert_array_equal(actual.rigidities, [0, 1e-3, 1e-2, 0.1, 1, 10, np.inf])
     # no worse than either end of the dial
     with warned_of("at the largest smoothing tried"):
-        free = defgpa.select_smoothing(DefGPA(model.warp), points, found.values, fold_size=5)
+        free = defgpa.select_smoothing(DefGPA(model.warp), points, actual.values, fold_size=5)
     rigid = defgpa.cross_validate(defgpa.EuclideanGPA(scaling=True), points, fold_size=5)
-    assert found.surface[found.position] < 1.01 * min(free.cve.min(), rigid.error)
+    assert actual.surface[actual.position] < 1.01 * min(free.cve.min(), rigid.error)
     # what was searched is what all positions would have given
     with warned_of("at the largest smoothing tried, 3.16"):
         filled = defgpa.select_smoothing(
-            model, points, found.values, 5, rigidities=found.rigidities
+            model, points, actual.values, 5, rigidities=actual.rigidities
         )
     assert np.isfinite(filled.surface).all()
-    assert filled.position == found.position
+    assert filled.position == actual.position
 
 
 def test_what_the_shapes_show_is_told_of_the_position_that_was_chosen():
     points = smooth_family(seed=3, n=8, m=16, noise=0.02)
     points[2, [3, 9]] = points[2, [9, 3]]  # two landmarks exchanged
     with warned_of("exchanged"):
-        found = defgpa.select_smoothing(
+        actual = defgpa.select_smoothing(
             ElasticGPA(ThinPlateSpline(2)), points, [1e-2], fold_size=8, rigidities=[1.0]
         )
-    told = found.best.align(points).findings
-    assert told
-    assert found.alignment.findings == told
+    findings = actual.best.align(points).findings
+    assert findings
+    assert actual.alignment.findings == findings
 
 
 def test_a_position_that_folds_is_passed_over_for_one_as_good():
@@ -153,14 +153,14 @@ def test_beyond_the_dense_size_folds_are_fitted_one_by_one(points, surface):
 
     model = ElasticGPA(ThinPlateSpline(3), tuning=Tuning(dense_landmarks=8))
     ticks = []
-    found = defgpa.select_smoothing(
+    actual = defgpa.select_smoothing(
         model, points, [1e-2], 8, rigidities=[1.0], progress=lambda *own: ticks.append(own)
     )
     assert ticks[-1] == (3, 3)  # one fit and two folds
     dense = defgpa.cross_validate(
         ElasticGPA(ThinPlateSpline(3, smoothing=1e-2), 1.0), points, fold_size=8, refit=True
     )
-    np.testing.assert_allclose(found.surface[0, 0], dense.error, rtol=1e-6)
+    np.testing.assert_allclose(actual.surface[0, 0], dense.error, rtol=1e-6)
 
 
 def test_the_picture_shows_every_error_and_frames_the_chosen(surface):
@@ -203,9 +203,9 @@ def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, poi
     from defgpa.report._tables import write_code
 
     lines = write_code(surface.alignment, None).replace("import defgpa\n", "")
-    known = {"defgpa": defgpa, "shapes": points}
-    exec(lines, known)
-    np.testing.assert_array_equal(known["model"].reference_, surface.alignment.reference)
+    recorded = {"defgpa": defgpa, "shapes": points}
+    exec(lines, recorded)
+    np.testing.assert_array_equal(recorded["model"].reference_, surface.alignment.reference)
 
 
 class TestCommandLine:
@@ -216,9 +216,13 @@ class TestCommandLine:
         def call(*words):
             with pytest.raises(SystemExit) as stop:
                 main(["fit", str(tmp_path / "shapes.npy"), "-o", str(tmp_path / "out"), *words])
-            said = capsys.readouterr()
+            message = capsys.readouterr()
             summary = tmp_path / "out" / "summary.json"
-            return stop.value.code, said.err, summary.exists() and json.loads(summary.read_text())
+            return (
+                stop.value.code,
+                message.err,
+                summary.exists() and json.loads(summary.read_text()),
+            )
 
         return call
 

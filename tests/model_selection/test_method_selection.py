@@ -110,7 +110,7 @@ class TestLargeSets:
             method_selection,
             "is_sound",
             lambda alignment, _: (
-                alignment.shapes.n_landmarks < 43 or alignment.registration.model.smoothing > limit
+                alignment.shapes.n_landmarks < 43 or alignment._registration.model.smoothing > limit
             ),
         )
         selection = select_method(wings)
@@ -125,7 +125,7 @@ class TestLargeSets:
         monkeypatch.setattr(
             method_selection,
             "is_sound",
-            lambda alignment, _: alignment.registration.model.smoothing is not None,
+            lambda alignment, _: alignment._registration.model.smoothing is not None,
         )
         selection = select_method(wings)
         assert selection.estimator.warp.smoothing == 10 * DEFAULT_SMOOTHING
@@ -214,8 +214,8 @@ def test_probability_of_dense_landmarks_is_that_of_an_even_hundred():
     rng = np.random.default_rng(0)
     better, worse = np.full(1500, 1.0), 1.05 + 0.2 * rng.normal(size=1500)
     trials = [_Trial(make_row(n, 1, 1), None, e) for n, e in (("a", better), ("b", worse))]
-    even = np.linspace(0, 1499, 100).astype(int)
-    thinned = [_Trial(t.row, None, t.per_landmark[even]) for t in trials]
+    even_rows = np.linspace(0, 1499, 100).astype(int)
+    thinned = [_Trial(t.row, None, t.per_landmark[even_rows]) for t in trials]
     differences = _subtract_errors(*trials)
     np.testing.assert_array_equal(differences, _subtract_errors(*thinned))
     assert len(differences) == 100

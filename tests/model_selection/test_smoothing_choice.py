@@ -127,7 +127,7 @@ def known_truth(seed, noise):
 
 def disagreement(model, shapes, truth):
     """How far apart the warps take points that are the same in truth, in units of the whole."""
-    images = np.stack([w(own) for w, own in zip(model.fit(shapes).warps_, truth, strict=True)])
+    images = np.stack([w(item) for w, item in zip(model.fit(shapes).warps_, truth, strict=True)])
     spread = images - images.mean(axis=0)
     return np.sqrt((spread**2).sum() / (images.mean(axis=0) ** 2).sum())
 
@@ -140,8 +140,8 @@ def test_the_chosen_smoothing_is_nearly_the_best_for_the_truth(seed, noise):
         disagreement(DefGPA(ThinPlateSpline(smoothing=value)), shapes, truth)
         for value in path.values
     ]
-    least = DefGPA(ThinPlateSpline(smoothing=path.least_value))
-    assert disagreement(least, shapes, truth) < 1.1 * min(errors)
+    smallest = DefGPA(ThinPlateSpline(smoothing=path.least_value))
+    assert disagreement(smallest, shapes, truth) < 1.1 * min(errors)
     chosen = disagreement(path.best, shapes, truth)  # stiffer, within one standard error
     assert chosen < 1.4 * min(errors)
     assert chosen < 0.8 * max(errors)  # it did matter
@@ -167,10 +167,12 @@ def test_a_minimum_at_the_soft_end_is_said():
 
 def test_a_minimum_at_the_stiff_end_is_said(rng):
     points = rng.normal(size=(40, 2)) * [2, 1] + 0.1 * rng.normal(size=(6, 40, 2))
-    with pytest.warns(DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*affine") as told:
+    with pytest.warns(
+        DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*affine"
+    ) as record:
         path = select_smoothing(DefGPA(ThinPlateSpline(3)), points, [1e-4, 1e-2, 1], fold_size=5)
     assert path.at_edge
-    assert told[0].filename == __file__
+    assert record[0].filename == __file__
 
 
 def test_a_refined_path_ends_where_the_grid_does(rng):
@@ -208,8 +210,8 @@ def path_with(rmse_datum):
     ],
 )
 def test_the_parting_is_the_lowest_datum_error_before_it_climbs(rmse_datum, parting):
-    found = path_with(rmse_datum).parting
-    assert found == parting if parting is None else np.isclose(found, parting)
+    actual = path_with(rmse_datum).parting
+    assert actual == parting if parting is None else np.isclose(actual, parting)
 
 
 def test_of_equal_errors_the_stiffest_is_best():
@@ -233,11 +235,11 @@ def test_face_is_best_where_its_errors_part():
 def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
     points = smooth_family(seed=6)
     warp = ThinPlateSpline(3, theta=2.0)
-    given = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
-    alignment = given.alignment_
-    path = select_smoothing(given, points, np.logspace(-5, 0, 6), fold_size=8)
-    assert given.alignment_ is alignment
-    assert given.warp is warp
+    original = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
+    alignment = original.alignment_
+    path = select_smoothing(original, points, np.logspace(-5, 0, 6), fold_size=8)
+    assert original.alignment_ is alignment
+    assert original.warp is warp
     assert not hasattr(path.best, "alignment_")
     assert path.best.proportions == [5.0, 2.0]
     assert path.best.warp == ThinPlateSpline(3, smoothing=path.best_value)
@@ -246,23 +248,23 @@ def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
 @pytest.mark.parametrize("warp", [ThinPlateSpline(3), Bumps()], ids=["stacked", "refitted"])
 def test_workers_change_no_digit_and_progress_is_told(warp):
     points = smooth_family(seed=7, missing=0.1)
-    told = []
+    findings = []
     alone = select_smoothing(DefGPA(warp), points, GRID, 8, n_jobs=1)
     together = select_smoothing(
-        DefGPA(warp), points, GRID, 8, n_jobs=2, progress=lambda *step: told.append(step)
+        DefGPA(warp), points, GRID, 8, n_jobs=2, progress=lambda *step: findings.append(step)
     )
     np.testing.assert_array_equal(alone.cve, together.cve)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (4 * (5 + 1),) * 2
-    assert {total for _, total in told} == {24}
+    assert [done for done, _ in findings] == sorted(done for done, _ in findings)
+    assert findings[-1] == (4 * (5 + 1),) * 2
+    assert {total for _, total in findings} == {24}
 
 
 def test_what_the_fits_warn_of_is_told_once():
     points = smooth_family(seed=8)
     points[2] *= [-1, 1]
-    with pytest.warns(DefgpaWarning) as told:
+    with pytest.warns(DefgpaWarning) as record:
         select_smoothing(DefGPA(), points, [1e-6, 1e-3, 1.0], fold_size=8)
-    messages = [str(w.message) for w in told if "shape_3" in str(w.message)]
+    messages = [str(w.message) for w in record if "shape_3" in str(w.message)]
     assert len(messages) == 1
     assert messages[0].startswith("At 3 of 3 amounts of smoothing: ")
 
@@ -362,11 +364,13 @@ class TestTheStiffestThatPredictsAsWell:
     def test_is_told_as_a_remark_that_warns_no_program(self):
         shapes, _ = known_truth(2, 0.05)
         path = select_smoothing(DefGPA(), shapes, np.logspace(-6, 0, 13), fold_size=6)
-        (told,) = [own for own in path.findings if own.problem is Problem.STIFFER_PREFERRED]
+        (findings,) = [
+            finding for finding in path.findings if finding.problem is Problem.STIFFER_PREFERRED
+        ]
         assert path.least_value < path.best_value
-        assert told.values["smoothing"] == path.best_value
-        assert told.values["least"] == path.least_value
-        assert "within one standard error" in str(told)
+        assert findings.values["smoothing"] == path.best_value
+        assert findings.values["least"] == path.least_value
+        assert "within one standard error" in str(findings)
 
     @wherever_the_best_is
     def test_where_it_folds_over_a_value_that_does_not_is_named(self):
@@ -394,11 +398,11 @@ def test_a_fold_whose_shapes_are_many_batches_is_like_any_other(missing):
     """The last fold is the only one of its size, and solved alone: its shapes may be large."""
     points = smooth_family(seed=8, n=6, m=25, missing=missing)
     split = Tuning(batch_bytes=1 << 12, few_bytes=0)
-    one, many = (
+    first, many = (
         select_smoothing(DefGPA(tuning=tuning), points, [1e-7, 1e-4, 1.0], fold_size=8)
         for tuning in (None, split)
     )
-    np.testing.assert_allclose(many.cve, one.cve, **EXACT)
+    np.testing.assert_allclose(many.cve, first.cve, **EXACT)
     alone, together = (
         cross_validate(DefGPA(tuning=tuning), points, fold_size=8).predicted
         for tuning in (split, None)

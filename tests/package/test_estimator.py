@@ -109,8 +109,8 @@ class TestManners:
 
     def test_arrays_lists_and_shapes_are_the_same(self, shapes):
         expected = DefGPA().fit(shapes).reference_
-        for other in (shapes.points, list(shapes.points)):
-            np.testing.assert_array_equal(DefGPA().fit(other).reference_, expected)
+        for second in (shapes.points, list(shapes.points)):
+            np.testing.assert_array_equal(DefGPA().fit(second).reference_, expected)
 
     def test_the_input_is_not_touched(self, shapes):
         points = shapes.points.copy()
@@ -119,9 +119,9 @@ class TestManners:
 
     def test_fitting_again_forgets(self, full_shapes):
         model = DefGPA(Affine()).fit(full_shapes)
-        other = smooth_family(seed=9, d=full_shapes.n_dims)
-        fresh = DefGPA(Affine()).fit(other).reference_
-        np.testing.assert_array_equal(model.fit(other).reference_, fresh)
+        second = smooth_family(seed=9, d=full_shapes.n_dims)
+        fresh = DefGPA(Affine()).fit(second).reference_
+        np.testing.assert_array_equal(model.fit(second).reference_, fresh)
 
 
 BAD = {
@@ -183,8 +183,8 @@ class TestTransform:
     def test_a_shape_of_the_fit_goes_through_its_own_warp_bit_for_bit(self, warp, shapes):
         model = DefGPA(warp).fit(shapes)
         result = model.transform(shapes)
-        for own, fitted, found in zip(shapes.points, model.warps_, result, strict=True):
-            np.testing.assert_array_equal(found, fitted(own))
+        for shape, fitted, actual in zip(shapes.points, model.warps_, result, strict=True):
+            np.testing.assert_array_equal(actual, fitted(shape))
         np.testing.assert_array_equal(result, model.alignment_.aligned)
 
     @every_warp
@@ -205,8 +205,8 @@ class TestTransform:
     def test_any_nan_is_unseen(self, shapes):
         """A NaN of the other sign is still the same shape."""
         model = DefGPA().fit(shapes)
-        other = np.where(shapes.visible[..., None], shapes.points, -np.nan)
-        np.testing.assert_array_equal(model.transform(other), model.transform(shapes))
+        second = np.where(shapes.visible[..., None], shapes.points, -np.nan)
+        np.testing.assert_array_equal(model.transform(second), model.transform(shapes))
 
     @every_warp
     def test_a_shape_that_was_not_there_is_registered(self, warp, full_shapes):
@@ -221,10 +221,10 @@ class TestTransform:
     @every_warp
     def test_registering_a_shape_of_the_fit_anew_gives_its_warp(self, warp, shapes):
         fitted = DefGPA(warp).fit(shapes).alignment_
-        for own, found in zip(shapes.points, fitted.warps, strict=True):
-            again = fitted.register(own)
-            seen = own[~np.isnan(own[:, 0])]
-            np.testing.assert_allclose(again(seen), found(seen), **EXACT)
+        for shape, actual in zip(shapes.points, fitted.warps, strict=True):
+            again = fitted.register(shape)
+            visible = shape[~np.isnan(shape[:, 0])]
+            np.testing.assert_allclose(again(visible), actual(visible), **EXACT)
 
     def test_unseen_landmarks_stay_unseen(self, shapes):
         result = DefGPA().fit_transform(shapes)
@@ -279,21 +279,21 @@ class TestPose:
     @every_warp
     def test_it_is_that_of_the_given_shape(self, warp, shapes):
         posed = DefGPA(warp).fit(shapes).alignment_.posed_like(shapes.points[2])
-        seen = shapes.visible[2]
-        reference, target = posed.reference[seen], shapes.points[2][seen]
+        visible = shapes.visible[2]
+        reference, target = posed.reference[visible], shapes.points[2][visible]
         assert_same_shape(up_to_rigid(reference, target), reference)
         np.testing.assert_allclose(reference.mean(axis=0), target.mean(axis=0), **EXACT)
 
     @every_warp
     def test_nothing_else_changes(self, warp, shapes):
-        here = DefGPA(warp).fit(shapes).alignment_
-        there = here.posed_like(shapes.points[2])
-        np.testing.assert_allclose(there.rmse_reference, here.rmse_reference, **EXACT)
-        np.testing.assert_allclose(there.residuals, here.residuals, **EXACT)
-        np.testing.assert_array_equal(there.eigenvalues, here.eigenvalues)
-        assert_same_shape(up_to_rigid(here.reference, there.reference), there.reference)
-        np.testing.assert_allclose(there.rmse_datum, here.rmse_datum, **EXACT)
-        np.testing.assert_array_equal(there.foldovers, here.foldovers)
+        local = DefGPA(warp).fit(shapes).alignment_
+        remote = local.posed_like(shapes.points[2])
+        np.testing.assert_allclose(remote.rmse_reference, local.rmse_reference, **EXACT)
+        np.testing.assert_allclose(remote.residuals, local.residuals, **EXACT)
+        np.testing.assert_array_equal(remote.eigenvalues, local.eigenvalues)
+        assert_same_shape(up_to_rigid(local.reference, remote.reference), remote.reference)
+        np.testing.assert_allclose(remote.rmse_datum, local.rmse_datum, **EXACT)
+        np.testing.assert_array_equal(remote.foldovers, local.foldovers)
 
     def test_it_may_be_taken_again_and_again(self, shapes, rng):
         fitted = DefGPA().fit(shapes).alignment_
@@ -302,16 +302,16 @@ class TestPose:
         assert_same_shape(twice.reference, once.reference)
         assert_same_shape(twice.aligned, once.aligned)
         turn = rotation(rng, shapes.n_dims)
-        np.testing.assert_allclose(once.turn @ once.turn.T, np.eye(shapes.n_dims), **EXACT)
-        assert np.linalg.det(once.turn) > 0
+        np.testing.assert_allclose(once._turn @ once._turn.T, np.eye(shapes.n_dims), **EXACT)
+        assert np.linalg.det(once._turn) > 0
         moved = fitted.posed_like(shapes.points[2] @ turn)
         assert_same_shape(moved.reference, once.reference @ turn)
 
     def test_new_shapes_are_registered_in_that_pose(self, full_shapes):
         fitted = DefGPA().fit(full_shapes.take(range(5))).alignment_
         posed, new = fitted.posed_like(full_shapes.points[0]), full_shapes.points[5]
-        here, there = fitted.register(new)(new), posed.register(new)(new)
-        assert_same_shape(up_to_rigid(here, there), there)
+        local, remote = fitted.register(new)(new), posed.register(new)(new)
+        assert_same_shape(up_to_rigid(local, remote), remote)
 
     def test_a_point_has_no_pose_and_in_space_neither_has_a_line(self, full_shapes):
         fitted, d = DefGPA().fit(full_shapes).alignment_, full_shapes.n_dims
@@ -322,7 +322,7 @@ class TestPose:
             with pytest.raises(ShapeError, match="collinear"):
                 fitted.posed_like(line)
         else:
-            assert np.linalg.det(fitted.posed_like(line).turn) > 0
+            assert np.linalg.det(fitted.posed_like(line)._turn) > 0
 
 
 class TestRescaled:
@@ -342,7 +342,7 @@ class TestRescaled:
         fitted = DefGPA().fit(shapes).alignment_
         posed = fitted.posed_like(shapes.points[1])
         origin = posed.reference.mean(axis=0)
-        expected = fitted.rescaled(scale).reference @ posed.turn + origin
+        expected = fitted.rescaled(scale).reference @ posed._turn + origin
         assert_same_shape(posed.rescaled(scale).reference, expected)
         back = posed.rescaled(scale).rescaled(fitted.eigenvalues)
         assert_same_shape(back.reference, posed.reference)
@@ -410,5 +410,5 @@ class TestShapesClasses:
 
     def test_a_new_specimen_need_not_make_a_set(self, full_shapes):
         model = DefGPA().fit(full_shapes)
-        one = Shapes.specimens(full_shapes.points[:1], names=["again"])
-        np.testing.assert_array_equal(model.transform(one)[0], model.alignment_.aligned[0])
+        first = Shapes.specimens(full_shapes.points[:1], names=["again"])
+        np.testing.assert_array_equal(model.transform(first)[0], model.alignment_.aligned[0])

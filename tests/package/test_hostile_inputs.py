@@ -237,6 +237,10 @@ CALLS = {
         "specimens": lambda made: statistics.specimens(made.rigid, made.groups),
     },
     plot: {
+        "between_groups": lambda made: plot.between_groups(made.result(statistics, "classify")),
+        "effect_sizes": lambda made: plot.effect_sizes(
+            made.result(statistics, "compare_effect_sizes")
+        ),
         "allometry": lambda made: plot.allometry(made.result(statistics, "allometry")),
         "back_projection": lambda made: plot.back_projection(made.alignment),
         "before_and_after": lambda made: plot.before_and_after(made.alignment),

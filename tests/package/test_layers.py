@@ -122,8 +122,10 @@ def layers_used(path):
 
 
 def test_there_are_modules_and_imports_to_judge():
-    assert len(MODULES) > 200
-    assert sum(map(len, map(own_imports, MODULES))) > 500
+    """Names that are certain to be there, so that no other test is about nothing."""
+    assert {ROOT / "estimators.py", ROOT / "io" / "read.py"} <= set(MODULES)
+    imported = {node.module for node in own_imports(ROOT / "estimators.py")}
+    assert {"defgpa.shapes", "defgpa.alignment"} <= imported
 
 
 def test_imports_point_downwards():
@@ -153,7 +155,7 @@ def test_imports_between_the_rooms_of_a_package_point_downwards(package):
     for path in inside:
         room = path.relative_to(ROOT / package).parts[0]
         assert room in rooms, f"{package}/{room} is new: give it its place in ROOMS"
-        used = {own[1] for own in imported_modules(path) if own[0] == package and len(own) > 2}
+        used = {item[1] for item in imported_modules(path) if item[0] == package and len(item) > 2}
         assert used <= set(rooms[: rooms.index(room) + 1]), path
 
 
@@ -161,7 +163,7 @@ def test_no_private_module_of_another_package_is_imported():
     for path in MODULES:
         home = path.relative_to(ROOT).parts[:-1]
         for parts in imported_modules(path):
-            private = [k for k, part in enumerate(parts) if part.startswith("_") and k]
+            private = [k for k, piece in enumerate(parts) if piece.startswith("_") and k]
             assert all(parts[:k] == home[:k] for k in private), f"{path}: {'.'.join(parts)}"
 
 
@@ -259,9 +261,9 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_fitting_loads_nothing_heavy():
     fit = "import numpy as np, defgpa; defgpa.DefGPA().fit(np.random.default_rng(0).normal("
     fit += "size=(1, 30, 2)) + 0.1 * np.random.default_rng(1).normal(size=(5, 30, 2)))"
-    found = loaded_by(fit)
-    assert found.isdisjoint(HEAVY - {"pandas"})  # scikit-learn itself looks for pandas
-    assert {"numpy", "scipy", "sklearn"} <= found
+    actual = loaded_by(fit)
+    assert actual.isdisjoint(HEAVY - {"pandas"})  # scikit-learn itself looks for pandas
+    assert {"numpy", "scipy", "sklearn"} <= actual
 
 
 @pytest.mark.parametrize("name", sorted(defgpa.__all__))

@@ -73,29 +73,29 @@ def test_every_estimator_is_recorded_on_every_family():
 @every_record
 def test_fits_are_as_recorded(key):
     points, estimator = recorded(key)
-    found, then = estimator.align(points), RECORDED[key]
-    own = pdist(found.reference)
-    distances = [own.mean(), own.std(), own.min(), own.max()]
-    np.testing.assert_allclose(found.rmse_reference, then["rmse_reference"], **TO_TEN_DIGITS)
-    np.testing.assert_allclose(found.rmse_datum, then["rmse_datum"], **TO_TEN_DIGITS)
-    np.testing.assert_allclose(found.eigenvalues, then["eigenvalues"], **TO_TEN_DIGITS)
+    actual, then = estimator.align(points), RECORDED[key]
+    item = pdist(actual.reference)
+    distances = [item.mean(), item.std(), item.min(), item.max()]
+    np.testing.assert_allclose(actual.rmse_reference, then["rmse_reference"], **TO_TEN_DIGITS)
+    np.testing.assert_allclose(actual.rmse_datum, then["rmse_datum"], **TO_TEN_DIGITS)
+    np.testing.assert_allclose(actual.eigenvalues, then["eigenvalues"], **TO_TEN_DIGITS)
     np.testing.assert_allclose(distances, then["distances"], **TO_TEN_DIGITS)
-    if found.spectral is not None:
-        spectrum = found.spectral.spectrum[: found.shapes.n_dims]
-        known = OF_THE_SPECTRUM * found.shapes.n_shapes
-        np.testing.assert_allclose(spectrum, then["spectrum"], rtol=1e-10, atol=known)
+    if actual.spectral is not None:
+        spectrum = actual.spectral.spectrum[: actual.shapes.n_dims]
+        spectrum_tol = OF_THE_SPECTRUM * actual.shapes.n_shapes
+        np.testing.assert_allclose(spectrum, then["spectrum"], rtol=1e-10, atol=spectrum_tol)
 
 
 @with_folds
 def test_folds_are_as_recorded(key):
     points, estimator = recorded(key)
-    found = cross_validate(estimator, points, fold_size=4).error
-    np.testing.assert_allclose(found, RECORDED[key]["cve"], **OF_FOLDS)
+    cv = cross_validate(estimator, points, fold_size=4).error
+    np.testing.assert_allclose(cv, RECORDED[key]["cve"], **OF_FOLDS)
 
 
 @with_paths
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
 def test_smoothing_paths_are_as_recorded(key):
     points, estimator = recorded(key)
-    found = select_smoothing(estimator, points, grid=[1e-5, 1e-3, 1e-1], fold_size=6)
-    np.testing.assert_allclose(found.cve, RECORDED[key]["path"], **TO_TEN_DIGITS)
+    actual = select_smoothing(estimator, points, grid=[1e-5, 1e-3, 1e-1], fold_size=6)
+    np.testing.assert_allclose(actual.cve, RECORDED[key]["path"], **TO_TEN_DIGITS)

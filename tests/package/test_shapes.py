@@ -56,7 +56,7 @@ class TestWhatIsAccepted:
         assert Shapes(np.ma.masked_array(FULL)) == Shapes(FULL)
 
     def test_a_list_of_masked_arrays(self):
-        parts = [np.ma.masked_array(own, mask=np.zeros(own.shape, dtype=bool)) for own in FULL]
+        parts = [np.ma.masked_array(item, mask=np.zeros(item.shape, dtype=bool)) for item in FULL]
         parts[2][7] = np.ma.masked
         assert np.argwhere(~Shapes(parts).visible).tolist() == [[2, 7]]
 
@@ -111,8 +111,8 @@ class TestWhatIsAccepted:
     def test_they_say_what_they_are(self):
         assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing)"
         one_hole = with_entry((1, 3), np.nan)
-        said = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
-        assert repr(Shapes(one_hole)) == said
+        messages = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
+        assert repr(Shapes(one_hole)) == messages
 
 
 class TestTheyDoNotChange:
@@ -152,17 +152,17 @@ class TestTheyDoNotChange:
 class TestParts:
     def test_some_of_the_shapes(self):
         shapes = Shapes(PARTIAL, names=list("abcde"), metadata={"groups": list("xyxyx")})
-        part = shapes.take([3, 0])
-        np.testing.assert_array_equal(part.points, PARTIAL[[3, 0]])
-        assert part.names == ("d", "a")
-        assert part.metadata["groups"] == ("y", "x")
+        piece = shapes.take([3, 0])
+        np.testing.assert_array_equal(piece.points, PARTIAL[[3, 0]])
+        assert piece.names == ("d", "a")
+        assert piece.metadata["groups"] == ("y", "x")
 
     def test_without_some_landmarks(self):
         shapes = Shapes(PARTIAL, faces=[[0, 1, 2], [3, 4, 5]])
-        part = shapes.without([1, 7])
-        np.testing.assert_array_equal(part.points, np.delete(PARTIAL, [1, 7], axis=1))
-        assert "2" not in part.landmarks
-        np.testing.assert_array_equal(part.faces, [[2, 3, 4]])
+        piece = shapes.without([1, 7])
+        np.testing.assert_array_equal(piece.points, np.delete(PARTIAL, [1, 7], axis=1))
+        assert "2" not in piece.landmarks
+        np.testing.assert_array_equal(piece.faces, [[2, 3, 4]])
 
     def test_other_points_for_the_same_names(self):
         shapes = Shapes(FULL, names=list("abcd"))
@@ -178,9 +178,9 @@ class TestParts:
     @settings(max_examples=25, deadline=None, derandomize=True)
     @given(st.lists(st.integers(0, 29), unique=True, max_size=29))
     def test_landmarks_left_out_are_gone_and_the_others_are_not(self, gone):
-        part = Shapes(FULL).without(gone)
-        assert set(part.landmarks).isdisjoint(str(j + 1) for j in gone)
-        assert part.n_landmarks == 30 - len(gone)
+        piece = Shapes(FULL).without(gone)
+        assert set(piece.landmarks).isdisjoint(str(j + 1) for j in gone)
+        assert piece.n_landmarks == 30 - len(gone)
 
 
 class NotNumbers:
@@ -417,8 +417,8 @@ class TestWeights:
         shapes = Shapes(FULL, weights=WEIGHTS)
         np.testing.assert_array_equal(shapes.take([3, 0]).weights, WEIGHTS[[3, 0]])
         np.testing.assert_array_equal(shapes.drop(["shape_2"]).weights, WEIGHTS[[0, 2, 3]])
-        kept = np.delete(WEIGHTS, [1, 7], axis=1)
-        np.testing.assert_array_equal(shapes.without([1, 7]).weights, kept)
+        remaining = np.delete(WEIGHTS, [1, 7], axis=1)
+        np.testing.assert_array_equal(shapes.without([1, 7]).weights, remaining)
 
     def test_a_landmark_that_gets_coordinates_gets_the_mean_weight(self):
         weights = with_entry((1, 4), 0.0, WEIGHTS)
@@ -457,8 +457,8 @@ class TestGeometry:
         weights = np.where(visible, rng.uniform(0.5, 2.0, size=(4, 30)), 0.0)
         points = np.where(visible[..., None], FULL, np.nan)
         partial = measure_geometry(points, visible, weights)
-        whole = measure_geometry(FULL, np.ones((4, 30), dtype=bool), weights)
-        assert_same_geometry(partial, whole)
+        complete = measure_geometry(FULL, np.ones((4, 30), dtype=bool), weights)
+        assert_same_geometry(partial, complete)
         np.testing.assert_array_equal(partial.centred[~visible], 0.0)
         assert_same_geometry(
             partial[1:3], measure_geometry(points[1:3], visible[1:3], weights[1:3])

@@ -114,16 +114,16 @@ def test_in_a_browser_the_site_fetches_nothing_fits_a_phone_and_finds_words(site
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             assert wide <= 391, page
         browser.get((site / "search.html").as_uri() + "?q=foldover")
-        found = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
-        WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(found))
-        assert any("start/figures" in link for link in browser.execute_script(found))
+        actual = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+        WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(actual))
+        assert any("start/figures" in link for link in browser.execute_script(actual))
         log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [
+    requests = [
         m["params"]["request"]["url"] for m in log if m["method"] == "Network.requestWillBeSent"
     ]
-    assert asked
-    own = ("file:", "data:", "chrome:", "chrome-untrusted:")  # the last two: the browser's new tab
-    assert not [url for url in asked if not url.startswith(own)]
+    assert requests
+    item = ("file:", "data:", "chrome:", "chrome-untrusted:")  # the last two: the browser's new tab
+    assert not [url for url in requests if not url.startswith(item)]
 
 
 @pytest.fixture

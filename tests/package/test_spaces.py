@@ -25,11 +25,11 @@ def alignment(shapes):
 
 
 def test_superimposed_shapes_are_similar_to_what_was_measured(alignment, shapes):
-    for own, found in zip(shapes, alignment.superimposed, strict=True):
-        seen = ~np.isnan(own[:, 0])
-        assert np.array_equal(seen, ~np.isnan(found[:, 0]))
-        before = np.linalg.norm(own[seen][:, None] - own[seen], axis=2)
-        after = np.linalg.norm(found[seen][:, None] - found[seen], axis=2)
+    for shape, actual in zip(shapes, alignment.superimposed, strict=True):
+        visible = ~np.isnan(shape[:, 0])
+        assert np.array_equal(visible, ~np.isnan(actual[:, 0]))
+        before = np.linalg.norm(shape[visible][:, None] - shape[visible], axis=2)
+        after = np.linalg.norm(actual[visible][:, None] - actual[visible], axis=2)
         np.testing.assert_allclose(after, before * after[0, 1] / before[0, 1], **EXACT)
 
 
@@ -38,23 +38,23 @@ def test_no_turn_or_scaling_brings_a_superimposed_shape_nearer(alignment):
     distances = np.nansum((alignment.superimposed - reference) ** 2, axis=(1, 2))
     for factor, angle in ((1.001, 0.0), (0.999, 0.0), (1.0, 0.001), (1.0, -0.001)):
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        seen = ~np.isnan(alignment.superimposed[..., :1])
+        visible = ~np.isnan(alignment.superimposed[..., :1])
         middle = np.nanmean(alignment.superimposed, axis=1, keepdims=True)
-        other = (alignment.superimposed - middle) @ turn * factor + middle
-        assert (np.where(seen, other - reference, 0) ** 2).sum(axis=(1, 2)).min() > 0
-        assert (np.nansum((other - reference) ** 2, axis=(1, 2)) > distances).all()
+        second = (alignment.superimposed - middle) @ turn * factor + middle
+        assert (np.where(visible, second - reference, 0) ** 2).sum(axis=(1, 2)).min() > 0
+        assert (np.nansum((second - reference) ** 2, axis=(1, 2)) > distances).all()
 
 
 def test_carried_shapes_are_complete_and_near_what_was_seen(alignment):
     assert np.isfinite(alignment.back_projected).all()
-    rest = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
-    assert rest < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
+    remaining = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
+    assert remaining < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
 
 
 def test_carried_and_superimposed_share_the_pose(alignment):
     """Their difference is the datum-space residual, in the size of the reference."""
-    rest = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
-    ratio = rest / alignment.datum_residuals
+    remaining = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
+    ratio = remaining / alignment.datum_residuals
     spread = np.nanmax(ratio, axis=1) - np.nanmin(ratio, axis=1)
     np.testing.assert_allclose(spread, 0.0, atol=1e-6)
 
@@ -64,15 +64,15 @@ def test_a_mirrored_specimen_keeps_its_side():
     points[4] *= [-1.0, 1.0]
     with pytest.warns(defgpa.DefgpaWarning):
         a = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
-    own = points[4] - points[4].mean(axis=0)
-    found = a.superimposed[4] - a.superimposed[4].mean(axis=0)
-    turn, *_ = np.linalg.lstsq(own, found, rcond=None)
+    item = points[4] - points[4].mean(axis=0)
+    actual = a.superimposed[4] - a.superimposed[4].mean(axis=0)
+    turn, *_ = np.linalg.lstsq(item, actual, rcond=None)
     assert np.linalg.det(turn) > 0
 
 
 def test_rigid_motions_carry_the_reference_itself():
     a = EuclideanGPA(scaling=True).fit(smooth_family(seed=9)).alignment_
-    assert max(left_over(own, a.reference) for own in a.back_projected) < 1e-12
+    assert max(left_over(item, a.reference) for item in a.back_projected) < 1e-12
 
 
 @pytest.mark.parametrize("estimator", [DefGPA(ThinPlateSpline(3)), EuclideanGPA(), AffineGPA()])
@@ -80,8 +80,8 @@ def test_rigid_motions_carry_the_reference_itself():
 def test_transform_hands_on_the_space_that_is_asked_for(estimator, output):
     shapes = smooth_family(seed=10)
     model = clone(estimator).set_params(output=output)
-    found = model.fit_transform(shapes)
-    np.testing.assert_array_equal(found, getattr(model.alignment_, output))
+    actual = model.fit_transform(shapes)
+    np.testing.assert_array_equal(actual, getattr(model.alignment_, output))
     np.testing.assert_array_equal(
         model.transform(shapes, output="aligned"), model.alignment_.aligned
     )
@@ -119,8 +119,8 @@ def test_several_shapes_are_registered_at_once(alignment, shapes):
     for several in (shapes[0:3], shapes.points[:3]):
         warps = alignment.register(several)
         assert len(warps) == 3
-        one = alignment.register(shapes[1])
-        np.testing.assert_allclose(warps[1](shapes[1]), one(shapes[1]), **EXACT)
+        first = alignment.register(shapes[1])
+        np.testing.assert_allclose(warps[1](shapes[1]), first(shapes[1]), **EXACT)
 
 
 def test_a_shape_that_cannot_be_registered_is_named(alignment, shapes):
@@ -160,8 +160,10 @@ def test_a_table_that_lacks_a_coordinate_says_what_it_needs(shapes):
 
 
 def test_labelled_arrays_name_their_dimensions(alignment):
-    found = alignment.to_xarray("back_projected")
-    assert found.dims == ("specimen", "landmark", "space")
-    np.testing.assert_array_equal(found.sel(specimen="shape_3").values, alignment.back_projected[2])
+    actual = alignment.to_xarray("back_projected")
+    assert actual.dims == ("specimen", "landmark", "space")
+    np.testing.assert_array_equal(
+        actual.sel(specimen="shape_3").values, alignment.back_projected[2]
+    )
     table = alignment.to_pandas()
     np.testing.assert_array_equal(table.to_numpy(), alignment.superimposed.reshape(8, -1))

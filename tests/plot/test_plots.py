@@ -135,7 +135,7 @@ def test_axes_say_what_they_measure(plane):
 
 def test_what_was_observed_and_the_reference_differ_in_colour_and_in_marker(plane):
     artists = plot.overlay(plane, flat())
-    looks = [(own.get_color(), own.get_marker()) for own in (artists.shapes, artists.reference)]
+    looks = [(item.get_color(), item.get_marker()) for item in (artists.shapes, artists.reference)]
     assert looks == [(_style.OBSERVED, "o"), (_style.REFERENCE, "+")]
 
 
@@ -156,27 +156,27 @@ def test_more_points_than_can_be_read_are_thinned_and_counted():
 
 
 def test_a_grid_is_square_before_the_warp_and_covers_the_landmarks(plane):
-    own = seen(plane.shapes[0])
-    artists = plot.deformation_grid(lambda points: points, own, flat(), cells=10)
+    item = seen(plane.shapes[0])
+    artists = plot.deformation_grid(lambda points: points, item, flat(), cells=10)
     lines = np.array(artists.lines.get_segments())
     level = np.abs(np.ptp(lines[..., 1], axis=1)) < 1e-9
     across, along = lines[~level], lines[level]
     steps = np.concatenate([np.diff(np.sort(across[:, 0, 0])), np.diff(np.sort(along[:, 0, 1]))])
     np.testing.assert_allclose(steps, steps[0], **EXACT)
     low, high = lines.reshape(-1, 2).min(axis=0), lines.reshape(-1, 2).max(axis=0)
-    assert (low < own.min(axis=0) + steps[0] / 2).all()
-    assert (high > own.max(axis=0) - steps[0] / 2).all()
+    assert (low < item.min(axis=0) + steps[0] / 2).all()
+    assert (high > item.max(axis=0) - steps[0] / 2).all()
     assert max(len(across), len(along)) == 11
     assert artists.foldovers is None
 
 
 def test_the_lines_and_landmarks_go_through_the_warp(plane):
-    warp, own = plane.warps[1], plane.shapes[1]
-    straight = plot.deformation_grid(lambda points: points, own, flat()).lines.get_segments()
-    artists = plot.deformation_grid(warp, own, flat())
+    warp, item = plane.warps[1], plane.shapes[1]
+    straight = plot.deformation_grid(lambda points: points, item, flat()).lines.get_segments()
+    artists = plot.deformation_grid(warp, item, flat())
     for bent, line in zip(artists.lines.get_segments(), straight, strict=True):
         np.testing.assert_allclose(bent, warp(line), **EXACT)
-    np.testing.assert_allclose(drawn_points(artists.landmarks), warp(seen(own)), **EXACT)
+    np.testing.assert_allclose(drawn_points(artists.landmarks), warp(seen(item)), **EXACT)
 
 
 def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
@@ -197,13 +197,13 @@ def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
 
 
 def test_in_space_the_grid_is_a_slice(space):
-    own, normal = seen(space.shapes[2]), np.array([1.0, 2.0, -1.0])
-    artists = plot.deformation_grid(lambda points: points, own, solid(), normal=normal)
+    item, normal = seen(space.shapes[2]), np.array([1.0, 2.0, -1.0])
+    artists = plot.deformation_grid(lambda points: points, item, solid(), normal=normal)
     lines = np.array(artists.lines._segments3d)
-    np.testing.assert_allclose((lines - own.mean(axis=0)) @ normal, 0, atol=1e-9)
-    principal = plot.deformation_grid(lambda points: points, own, solid()).lines._segments3d
-    thinnest = np.linalg.svd(own - own.mean(axis=0))[2][2]
-    np.testing.assert_allclose((np.array(principal) - own.mean(axis=0)) @ thinnest, 0, atol=1e-9)
+    np.testing.assert_allclose((lines - item.mean(axis=0)) @ normal, 0, atol=1e-9)
+    principal = plot.deformation_grid(lambda points: points, item, solid()).lines._segments3d
+    thinnest = np.linalg.svd(item - item.mean(axis=0))[2][2]
+    np.testing.assert_allclose((np.array(principal) - item.mean(axis=0)) @ thinnest, 0, atol=1e-9)
 
 
 def test_a_slice_needs_a_direction(space):
@@ -214,12 +214,12 @@ def test_a_slice_needs_a_direction(space):
 @pytest.mark.parametrize("magnify", [1.0, 3.0])
 def test_arrows_lead_from_the_reference_to_the_shape_laid_on_it(plane, magnify):
     artists = plot.displacements(plane, "shape_2", flat(), magnify=magnify)
-    own = plane.shapes["shape_2"]
+    item = plane.shapes["shape_2"]
     laid = plane.superimposed[1]
-    known = ~np.isnan(own[:, 0])
-    np.testing.assert_allclose(artists.arrows.XY, plane.reference[known], **EXACT)
+    recorded = ~np.isnan(item[:, 0])
+    np.testing.assert_allclose(artists.arrows.XY, plane.reference[recorded], **EXACT)
     vectors = np.column_stack([artists.arrows.U, artists.arrows.V])
-    np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[known], **EXACT)
+    np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[recorded], **EXACT)
     assert ("magnified × 3" in artists.arrows.get_label()) == (magnify == 3.0)
 
 
@@ -395,13 +395,13 @@ def test_a_rigid_alignment_has_no_spectrum(plane):
 
 def test_generated_landmarks_are_the_reference_through_the_inverse_warp(plane):
     artists = plot.back_projection(plane, 3, flat(), unit="mm")
-    known = plane.shapes.visible[3]
-    made = plane.warps[3].inverse()(plane.reference[known])
-    np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][known], **EXACT)
+    recorded = plane.shapes.visible[3]
+    made = plane.warps[3].inverse()(plane.reference[recorded])
+    np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][recorded], **EXACT)
     np.testing.assert_allclose(drawn_points(artists.generated), made, **EXACT)
     pairs = np.array(artists.errors.get_segments())
-    np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][known], **EXACT)
-    error = np.sqrt(np.mean(((made - plane.shapes[3][known]) ** 2).sum(axis=1)))
+    np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][recorded], **EXACT)
+    error = np.sqrt(np.mean(((made - plane.shapes[3][recorded]) ** 2).sum(axis=1)))
     assert artists.generated.get_label() == f"reference, projected back; RMSE {error:.3g} mm"
 
 

@@ -24,21 +24,21 @@ def make_shapes(d=2):
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_tree_joins_species_and_ancestors(d):
-    found = phylogenetic_components(make_shapes(d), TREE)
-    artists = plot.phylomorphospace(found, Figure().subplots(), which=(2, 3))
+    actual = phylogenetic_components(make_shapes(d), TREE)
+    artists = plot.phylomorphospace(actual, Figure().subplots(), which=(2, 3))
     segments = np.array(artists.branches.get_segments())
     assert segments.shape == (14, 2, 2)
-    places = found.node_scores[:, 1:3]
-    np.testing.assert_allclose(segments, places[found.tree.branches])
-    assert artists.root.get_xdata()[0] == found.ancestor_scores[0, 1]
+    places = actual.node_scores[:, 1:3]
+    np.testing.assert_allclose(segments, places[actual.tree.branches])
+    assert artists.root.get_xdata()[0] == actual.ancestor_scores[0, 1]
     assert [name.get_text() for name in artists.names] == list("abcdefgh")
     assert artists.shape.get_title().startswith("root")
 
 
 def test_unknown_components_are_refused():
-    found = phylogenetic_components(make_shapes(), TREE)
+    actual = phylogenetic_components(make_shapes(), TREE)
     with pytest.raises(DefgpaError, match="two components from 1 to 7"):
-        plot.phylomorphospace(found, Figure().subplots(), which=(1, 9))
+        plot.phylomorphospace(actual, Figure().subplots(), which=(1, 9))
 
 
 @pytest.mark.parametrize("groups", [None, list("xxxxyyyy")])

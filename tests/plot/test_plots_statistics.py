@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 import defgpa
-from defgpa import DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, ShapePCA, Shapes, plot
+from defgpa import (
+    DefgpaError,
+    DefgpaWarning,
+    EuclideanGPA,
+    ShapeError,
+    ShapePCA,
+    Shapes,
+    plot,
+    statistics,
+)
 from defgpa.exports import build_component_meshes
 from defgpa.meshes import Mesh
 from defgpa.palette import look_of
@@ -68,64 +77,64 @@ def test_a_model_without_terms_has_no_effects_to_draw():
 
 
 def test_pairwise_distances_stand_below_the_diagonal(model):
-    found = model.pairwise("site")
-    drawn = plot.pairwise(found, axes())
+    actual = model.pairwise("site")
+    drawn = plot.pairwise(actual, axes())
     shown = np.ma.getdata(drawn.image.get_array())
     below = np.tri(3, k=-1, dtype=bool)
-    np.testing.assert_allclose(shown[below], found.distances[below])
+    np.testing.assert_allclose(shown[below], actual.distances[below])
     assert len(drawn.labels) == 3
-    assert f"{found.distances[1, 0]:.3g}" in drawn.labels[0].get_text()
+    assert f"{actual.distances[1, 0]:.3g}" in drawn.labels[0].get_text()
 
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_allometry_draws_scores_the_line_and_both_ends(dim):
-    found = allometry(moths(dim=dim), n_permutations=9)
-    drawn = plot.allometry(found, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
+    actual = allometry(moths(dim=dim), n_permutations=9)
+    drawn = plot.allometry(actual, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
     assert len(drawn.scores) == 2
     np.testing.assert_allclose(
-        get_points(drawn.scores[1]), np.column_stack([found.sizes, found.scores])[6:]
+        get_points(drawn.scores[1]), np.column_stack([actual.sizes, actual.scores])[6:]
     )
     ends = get_points(drawn.line)[[0, -1]]
-    np.testing.assert_allclose(ends[:, 0], [found.sizes.min(), found.sizes.max()])
-    np.testing.assert_allclose(ends[:, 1], found.predict_scores(ends[:, 0]), **EXACT)
-    mean = found.anova.tangents.mean(axis=0)
-    view = choose_view(mean, found.predict([found.sizes.min(), found.sizes.max()]) - mean)
+    np.testing.assert_allclose(ends[:, 0], [actual.sizes.min(), actual.sizes.max()])
+    np.testing.assert_allclose(ends[:, 1], actual.predict_scores(ends[:, 0]), **EXACT)
+    mean = actual.anova.tangents.mean(axis=0)
+    view = choose_view(mean, actual.predict([actual.sizes.min(), actual.sizes.max()]) - mean)
     np.testing.assert_allclose(
-        get_points(drawn.smallest), view(found.predict(found.sizes.min())[0]), **EXACT
+        get_points(drawn.smallest), view(actual.predict(actual.sizes.min())[0]), **EXACT
     )
     np.testing.assert_allclose(
-        get_points(drawn.largest), view(found.predict(found.sizes.max())[0]), **EXACT
+        get_points(drawn.largest), view(actual.predict(actual.sizes.max())[0]), **EXACT
     )
 
 
 def test_landmarks_that_differ_are_full_and_named():
-    found = landmark_differences(moths(), np.repeat(["a", "b"], 6), 199)
-    drawn = plot.landmark_differences(found, axes(), magnify=3.0, links=[(0, 1)])
-    sure = found.significant()
+    actual = landmark_differences(moths(), np.repeat(["a", "b"], 6), 199)
+    drawn = plot.landmark_differences(actual, axes(), magnify=3.0, links=[(0, 1)])
+    sure = actual.significant()
     assert sure[4]
-    np.testing.assert_allclose(get_points(drawn.mean), found.mean[sure])
-    np.testing.assert_allclose(drawn.arrows.U, 3 * found.difference[:, 0])
+    np.testing.assert_allclose(get_points(drawn.mean), actual.mean[sure])
+    np.testing.assert_allclose(drawn.arrows.U, 3 * actual.difference[:, 0])
     assert [label.get_text() for label in drawn.labels] == [
-        label for label, own in zip(found.landmarks, sure, strict=True) if own
+        label for label, item in zip(actual.landmarks, sure, strict=True) if item
     ]
 
 
 @pytest.mark.parametrize("dim", [2, 3])
 def test_asymmetry_is_drawn_as_arrows_and_circles(dim):
-    found = symmetry(moths(dim=dim), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
-    drawn = plot.symmetry(found, axes(), magnify=2.0)
-    view = choose_view(found.mean, found.directional)
-    np.testing.assert_allclose(drawn.arrows.U, 2 * view(found.directional)[:, 0], **EXACT)
-    radii = np.sqrt((found.fluctuating**2).sum(axis=2).mean(axis=0))
+    actual = symmetry(moths(dim=dim), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
+    drawn = plot.symmetry(actual, axes(), magnify=2.0)
+    view = choose_view(actual.mean, actual.directional)
+    np.testing.assert_allclose(drawn.arrows.U, 2 * view(actual.directional)[:, 0], **EXACT)
+    radii = np.sqrt((actual.fluctuating**2).sum(axis=2).mean(axis=0))
     np.testing.assert_allclose(drawn.circles.get_widths(), 4 * radii, **EXACT)
-    np.testing.assert_allclose(get_points(drawn.mean), view(found.mean), **EXACT)
+    np.testing.assert_allclose(get_points(drawn.mean), view(actual.mean), **EXACT)
 
 
 def test_measurement_error_is_drawn_as_circles():
-    found = repeatability(moths(), np.repeat(np.arange(6), 2))
-    drawn = plot.repeatability(found, axes(), magnify=5.0)
-    np.testing.assert_allclose(drawn.circles.get_widths(), 10 * found.error, **EXACT)
-    np.testing.assert_allclose(drawn.circles.get_array(), found.per_landmark)
+    actual = repeatability(moths(), np.repeat(np.arange(6), 2))
+    drawn = plot.repeatability(actual, axes(), magnify=5.0)
+    np.testing.assert_allclose(drawn.circles.get_widths(), 10 * actual.error, **EXACT)
+    np.testing.assert_allclose(drawn.circles.get_array(), actual.per_landmark)
     assert len(drawn.labels) == 8
 
 
@@ -142,10 +151,10 @@ def test_sliding_draws_before_and_after(dim):
     slid = defgpa.slide(shapes, [range(9)], max_rounds=2)
     drawn = plot.sliding(shapes, slid, "shape_3", axes(dim))
     data = drawn.after._verts3d if dim == 3 else drawn.after.get_data()
-    own = [1, 2, 3, 5, 6, 7]
-    np.testing.assert_allclose(np.column_stack(data), slid.points[2, own])
+    item = [1, 2, 3, 5, 6, 7]
+    np.testing.assert_allclose(np.column_stack(data), slid.points[2, item])
     data = drawn.before._verts3d if dim == 3 else drawn.before.get_data()
-    np.testing.assert_allclose(np.column_stack(data), shapes.points[2, own])
+    np.testing.assert_allclose(np.column_stack(data), shapes.points[2, item])
     with pytest.raises(ShapeError, match="not the same"):
         plot.sliding(shapes.take([0, 1]), slid, 0)
 
@@ -161,9 +170,9 @@ def test_arrows_are_magnified_to_be_seen_by_a_round_number():
 def test_a_solid_shape_is_seen_along_its_shortest_axis():
     rng = np.random.default_rng(2)
     mean = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.1]
-    seen = choose_view(mean)(mean)
-    assert np.abs(np.corrcoef(seen[:, 0], mean[:, 1])[0, 1]) > 0.99
-    assert seen[:, 1].std() > 0.5
+    visible = choose_view(mean)(mean)
+    assert np.abs(np.corrcoef(visible[:, 0], mean[:, 1])[0, 1]) > 0.99
+    assert visible[:, 1].std() > 0.5
 
 
 def aligned(points):
@@ -262,22 +271,31 @@ def test_the_farthest_come_first_and_odd_ones_are_named():
     points = smooth_family(seed=63, n=15, m=20, bend=0.05)
     points[6, [0, 1]] = points[6, [1, 0]]
     with pytest.warns(DefgpaWarning, match="exchanged"):
-        found = outliers(aligned(points))
-    drawn = plot.outliers(found, axes())
+        actual = outliers(aligned(points))
+    drawn = plot.outliers(actual, axes())
     assert [text.get_text() for text in drawn.names] == ["shape_7"]
-    np.testing.assert_array_equal(drawn.odd.get_ydata(), [found.distances[6]])
-    np.testing.assert_array_equal(
-        np.concatenate([drawn.odd.get_ydata(), drawn.usual.get_ydata()]),
-        np.sort(found.distances)[::-1],
-    )
-    np.testing.assert_array_equal(drawn.fence.get_ydata(), found.fences[found.order])
+    np.testing.assert_array_equal(drawn.odd.get_ydata(), [actual.distances[6]])
+    np.testing.assert_array_equal(drawn.dots[0].get_ydata(), np.sort(actual.distances)[::-1])
+    np.testing.assert_array_equal(drawn.limit.get_ydata(), actual.limits[actual.order])
+
+
+def test_outliers_are_ringed_in_the_colour_and_marker_of_their_group():
+    points = smooth_family(seed=63, n=15, m=20, bend=0.05)
+    groups = ["b"] * 7 + ["a"] * 8
+    drawn = plot.outliers(outliers(aligned(points), groups=groups), axes())
+    scatter = plot.components(aligned(points), axes(), groups=groups)
+    looks = [
+        [(d.get_color(), d.get_marker()) for d in artists.dots] for artists in (drawn, scatter)
+    ]
+    assert looks[0] == looks[1]
+    assert [len(dots.get_xdata()) for dots in drawn.dots] in ([7, 8], [8, 7])
 
 
 def test_the_limit_is_in_the_picture_where_no_specimen_reaches_it():
-    found = outliers(aligned(smooth_family(seed=64, n=12, m=20, bend=0.05)))
-    assert not found.flagged.any()
-    drawn = plot.outliers(found, axes())
-    assert found.fences.max() < drawn.fence.axes.get_ylim()[1]
+    actual = outliers(aligned(smooth_family(seed=64, n=12, m=20, bend=0.05)))
+    assert not actual.flagged.any()
+    drawn = plot.outliers(actual, axes())
+    assert actual.limits.max() < drawn.limit.axes.get_ylim()[1]
 
 
 def test_ellipses_are_so_many_standard_deviations_from_the_mean(alignment):
@@ -325,8 +343,8 @@ def test_groups_keep_their_look_whichever_specimen_comes_first(alignment):
     ]
     assert looks[0] == looks[1]
     assert looks[0]["b"] == look_of(1)
-    found = allometry(moths(), n_permutations=9)
-    scores = plot.allometry(found, axes(), groups=["c", "b", "a"] * 4).scores
+    actual = allometry(moths(), n_permutations=9)
+    scores = plot.allometry(actual, axes(), groups=["c", "b", "a"] * 4).scores
     assert {s.get_label(): (s.get_color(), s.get_marker()) for s in scores} == looks[0]
 
 
@@ -414,9 +432,9 @@ def test_labels_do_not_lie_over_each_other():
 
 def test_a_legend_is_no_wider_than_its_figure():
     figure = Figure(figsize=(5, 4), layout="constrained")
-    found = symmetry(moths(), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
+    actual = symmetry(moths(), [(2, 3), (4, 5), (6, 7)], n_permutations=9)
     ax = figure.subplots()
-    plot.symmetry(found, ax)
+    plot.symmetry(actual, ax)
     figure.draw_without_rendering()
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
@@ -425,3 +443,38 @@ def test_links_may_be_an_iterator(alignment):
     pca = ShapePCA().fit(alignment)
     ends = plot.components(pca, axes(), links=iter([(0, 1)])).ends
     assert len({len(end.collections) for end in ends}) == 1
+
+
+@pytest.mark.parametrize("labels", ["ab", "abc"])
+def test_between_group_scores_are_those_of_specimens_left_out(labels):
+    x = moths()
+    found = statistics.classify(x, list(labels) * (12 // len(labels)), 2, n_permutations=2)
+    ax = axes()
+    drawn = plot.between_groups(found, ax).specimens
+    for group, dots in enumerate(drawn):
+        scores = found.between_scores_left_out[found.true == group]
+        np.testing.assert_allclose(dots.get_ydata(), scores[:, 1 if len(labels) > 2 else 0])
+    assert "left out" in ax.get_ylabel()
+
+
+def test_effect_sizes_are_drawn_with_their_chance():
+    tests = [statistics.integration(moths(12 + s), "aaaabbbb", 19) for s in (1, 2)]
+    sizes = statistics.compare_effect_sizes(tests, ["wild", "reared"])
+    ax = axes()
+    drawn = plot.effect_sizes(sizes, ax)
+    np.testing.assert_allclose(drawn.observed.get_xdata(), sizes.deviations)
+    ends = np.array([line[:, 0] for line in drawn.spreads.get_segments()])
+    np.testing.assert_allclose(np.ptp(ends, axis=1), 2 * sizes.spreads)
+    np.testing.assert_allclose(sizes.deviations / sizes.spreads, sizes.effect_sizes)
+    assert ax.get_xlabel().startswith("r-PLS above chance")
+
+
+def test_panels_of_allometry_are_as_wide_as_each_other_beside_a_wide_legend():
+    groups = [f"a rather long name of group {k % 4}" for k in range(24)]
+    result = statistics.group_allometry(moths(24), groups, n_permutations=2)
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    panels = plot.group_allometry(result, figure.subplots()).panels
+    figure.draw_without_rendering()
+    widths = [panel.get_position().width for panel in panels]
+    assert min(widths) > 0.15
+    assert max(widths) < 1.3 * min(widths)

@@ -67,15 +67,15 @@ class Page(HTMLParser):
         self.feed(self.text)
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        self.ids.add(given.get("id"))
+        original = dict(attrs)
+        self.tags.append((tag, original))
+        self.ids.add(original.get("id"))
         if tag in {"script", "style"}:
-            self._inside = given.get("id", tag)
-        if "data-result" in given:
-            self.figures[given["data-result"]] = float(given["value"])
-        if "data-compared" in given:
-            self.compared.append((given["data-compared"], float(given["value"])))
+            self._inside = original.get("id", tag)
+        if "data-result" in original:
+            self.figures[original["data-result"]] = float(original["value"])
+        if "data-compared" in original:
+            self.compared.append((original["data-compared"], float(original["value"])))
 
     def handle_endtag(self, tag):
         if tag in {"script", "style"}:
@@ -135,14 +135,14 @@ def fitted(seed=0, warp=None, names=None, landmarks=None, metadata=None, **famil
 
 
 def test_the_figures_are_those_of_the_alignment_to_the_last_digit(page, wings, wings_cv):
-    found = page(wings, cross_validation=wings_cv).figures
-    assert found["rmse_reference"] == wings.rmse_reference
-    assert found["rmse_datum"] == wings.rmse_datum
-    assert found["cve"] == wings_cv.error
-    assert found["spectral_gap"] == wings.diagnostics.gap
-    assert found["foldovers"] == wings.foldovers.sum()
-    assert found["visible"] == wings.n_counted
-    assert (found["shapes"], found["landmarks"]) == (24, 43)
+    actual = page(wings, cross_validation=wings_cv).figures
+    assert actual["rmse_reference"] == wings.rmse_reference
+    assert actual["rmse_datum"] == wings.rmse_datum
+    assert actual["cve"] == wings_cv.error
+    assert actual["spectral_gap"] == wings.diagnostics.gap
+    assert actual["foldovers"] == wings.foldovers.sum()
+    assert actual["visible"] == wings.n_counted
+    assert (actual["shapes"], actual["landmarks"]) == (24, 43)
 
 
 def test_every_figure_has_a_sentence_and_no_cve_is_made_up(page, wings):
@@ -162,10 +162,10 @@ def test_it_says_describe_fit(page, wings):
 
 
 def test_nothing_is_fetched_from_anywhere(page, wings):
-    for tag, given in page(wings).tags:
-        assert given.get("src", "data:").startswith("data:")
+    for tag, original in page(wings).tags:
+        assert original.get("src", "data:").startswith("data:")
         assert tag not in {"iframe", "object", "embed"}
-        address = given.get("href", "#")
+        address = original.get("href", "#")
         # only a reader's click may lead away
         assert address.startswith(("#", "data:")) or tag == "a"
 
@@ -266,9 +266,9 @@ def test_predictions_are_shown_in_the_pose_of_the_reference(page, wings, wings_c
     """The cross-validation keeps the principal axes; the alignment may have been turned."""
     posed = wings.posed_like(wings.shapes[3])
     drawn = page(posed, cross_validation=wings_cv).drawn
-    there = positions(drawn["predicted"]) - positions(drawn["reference"])
+    remote = positions(drawn["predicted"]) - positions(drawn["reference"])
     expected = wings_cv.distances
-    np.testing.assert_allclose(np.linalg.norm(there, axis=2), expected, atol=0.05)  # pixels
+    np.testing.assert_allclose(np.linalg.norm(remote, axis=2), expected, atol=0.05)  # pixels
     np.testing.assert_allclose(distances(drawn["errors"]), expected, rtol=1e-6)
 
 
@@ -289,8 +289,8 @@ def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
     alignment = replace(wings)
     vars(alignment)["foldovers"] = foldovers  # as if computed already
     wobbly = Finding(Problem.MIRRORED, ("bee",))
-    found = ((wobbly,), *[()] * (len(wings_cv.folds) - 1))
-    made = page(alignment, cross_validation=replace(wings_cv, findings=found)).prose
+    actual = ((wobbly,), *[()] * (len(wings_cv.folds) - 1))
+    made = page(alignment, cross_validation=replace(wings_cv, findings=actual)).prose
     assert f"The warp of '{wings.shapes.names[5]}' folds over itself at 3 landmarks" in made
     assert f"1 of {len(wings_cv.folds)} folds" in made
     assert "'bee'" in made
@@ -342,7 +342,7 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     verdict = Verdict("mine", "EUC_d", False, 0.91, 0.001, "on and on")
     made = page(wings, comparison=Comparison(rows, 1, verdict))
     assert verdict.conclusion in made.prose
-    methods = [given["data-method"] for _, given in made.tags if "data-method" in given]
+    methods = [original["data-method"] for _, original in made.tags if "data-method" in original]
     assert methods == ["mine", "EUC_d", "tiny", "<other>"]  # by rank
     assert made.compared[5:10] == [
         ("rmse_datum", 22.375),
@@ -351,7 +351,7 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
         ("relative_cve", 0.230625),
         ("seconds", 0.02),
     ]
-    best = [given["data-method"] for _, given in made.tags if given.get("class") == "best"]
+    best = [original["data-method"] for _, original in made.tags if original.get("class") == "best"]
     assert best == ["mine"]
     assert "<other> failed: <it> failed." in made.prose
 
@@ -394,9 +394,9 @@ def test_the_title_names_the_file(page, sources, title):
 def pasted(made):
     """What the Python of the page leaves, when it is run as it stands."""
     blocks = re.findall(r'aria-label="Python code"><code>(.*?)</code>', made.text, re.DOTALL)
-    found = {}
-    exec(html.unescape(blocks[0]), found)
-    return found
+    actual = {}
+    exec(html.unescape(blocks[0]), actual)
+    return actual
 
 
 @pytest.mark.parametrize("proportions", ["rigid", "prior", [50.0, 20.0]], ids=str)
@@ -447,16 +447,16 @@ def test_groups_of_any_column_are_kept_and_too_many_share_the_last(page):
 
 
 def test_columns_of_a_table_are_offered_and_measurements_are_not():
-    said = tuple({"stage": str(k // 30), "weight": str(k / 7), "age": ""} for k in range(60))
-    said[4]["stage"] = ""
-    metadata = {"groups": ["a", None] * 30, "variables": (*said[:-1], None)}
+    message = tuple({"stage": str(k // 30), "weight": str(k / 7), "age": ""} for k in range(60))
+    message[4]["stage"] = ""
+    metadata = {"groups": ["a", None] * 30, "variables": (*message[:-1], None)}
     shapes = defgpa.Shapes(smooth_family(seed=3, n=60, m=5), metadata=metadata)
-    found = find_group_columns(shapes)
-    assert list(found) == ["group", "stage"]
-    assert found["group"][:2] == ("a", "not stated")
-    assert found["stage"][3:5] == ("0", "not stated")
-    assert found["stage"][-2:] == ("1", "not stated")
-    chosen = tuple(own and own["stage"] for own in metadata["variables"])
+    actual = find_group_columns(shapes)
+    assert list(actual) == ["group", "stage"]
+    assert actual["group"][:2] == ("a", "not stated")
+    assert actual["stage"][3:5] == ("0", "not stated")
+    assert actual["stage"][-2:] == ("1", "not stated")
+    chosen = tuple(item and item["stage"] for item in metadata["variables"])
     assert list(find_group_columns(shapes.with_metadata(groups=chosen))) == ["stage"]
 
 
@@ -563,7 +563,7 @@ def test_photographs_are_shown_with_their_landmarks(page, tmp_path):
     made = page(defgpa.DefGPA(Affine()).fit(shapes).alignment_)
     assert "photographs" in made.ids
     assert sum(tag == "image" for tag, _ in made.tags) == 4
-    circles = [given for tag, given in made.tags if tag == "circle"]
+    circles = [original for tag, original in made.tags if tag == "circle"]
     assert len(circles) == 4 * 12
     assert float(circles[0]["cx"]) == pytest.approx(points[0, 0, 0] / 0.5, abs=0.06)
     assert float(circles[0]["cy"]) == pytest.approx(200 - points[0, 0, 1] / 0.5, abs=0.06)
@@ -586,9 +586,9 @@ def test_the_sliders_give_the_shapes_of_the_components(page, family):
     mean, components = positions(drawn["mean"])[0], positions(drawn["components"])
     pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
     expected = pose(pca.inverse_transform(pca.scores_))
-    found = mean + np.tensordot(pca.scores_, components, 1)
+    actual = mean + np.tensordot(pca.scores_, components, 1)
     size = np.linalg.norm(alignment.reference - alignment.reference.mean(axis=0))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * size)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-4 * size)
     assert np.linalg.norm(mean - alignment.reference) < 0.3 * size
     assert k == 7
 
@@ -604,30 +604,30 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
     assert "1 specimen is an outlier: it lies farther from the mean shape than 1.5" in made.prose
     assert "no proof of a mistake" in made.prose
     assert "use the coordinates called superimposed" in made.prose
-    marks = [given["data-mark"] for tag, given in made.tags if "data-mark" in given]
+    marks = [original["data-mark"] for tag, original in made.tags if "data-mark" in original]
     assert marks[0] == names[7]
     assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
-    told = made.drawn["outliers"]
-    found = defgpa.statistics.outliers(alignment)
-    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
-    assert told["limits"] == [{"group": "", "at": found.fences[0]}]
-    assert np.flatnonzero(told["odd"]).tolist() == [7]
+    drawn_outliers = made.drawn["outliers"]
+    actual = defgpa.statistics.outliers(alignment)
+    np.testing.assert_allclose(drawn_outliers["distance"], actual.distances, **EXACT)
+    assert drawn_outliers["limits"] == [{"group": "", "at": actual.limits[0]}]
+    assert np.flatnonzero(drawn_outliers["odd"]).tolist() == [7]
 
 
-def test_groups_that_are_large_enough_have_fences_of_their_own(page):
+def test_groups_that_are_large_enough_have_limits_of_their_own(page):
     small = ["a"] * 4 + ["b"] * 8
     large = ["x"] * 5 + ["y"] * 7
     alignment = fitted(n=12, metadata={"groups": small, "site": large})
-    told = page(alignment).drawn["outliers"]
-    found = defgpa.statistics.outliers(alignment, large)
-    np.testing.assert_allclose(told["distance"], found.distances, **EXACT)
-    assert [fence["group"] for fence in told["limits"]] == ["x", "y"]
-    assert told["limits"][1]["at"] == found.fences[-1]
+    drawn_outliers = page(alignment).drawn["outliers"]
+    actual = defgpa.statistics.outliers(alignment, large)
+    np.testing.assert_allclose(drawn_outliers["distance"], actual.distances, **EXACT)
+    assert [limit["group"] for limit in drawn_outliers["limits"]] == ["x", "y"]
+    assert drawn_outliers["limits"][1]["at"] == actual.limits[-1]
     assert "the mean shape of their group" in page(alignment).prose
     assert "No specimen is an outlier" in page(alignment).prose
     assert "no proof of a mistake" not in page(alignment).prose
     alone = page(fitted(n=12, metadata={"groups": small})).drawn["outliers"]
-    assert [fence["group"] for fence in alone["limits"]] == [""]
+    assert [limit["group"] for limit in alone["limits"]] == [""]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -704,10 +704,10 @@ def test_a_small_set_is_drawn_completely(wings):
 def test_many_landmarks_are_thinned_and_the_worst_kept(n, m, rng):
     residuals = rng.uniform(0.5, 1.0, size=(n, m))
     residuals[:, m // 3] *= 3
-    kept = thin_landmarks(residuals, 200)
-    assert len(kept) == 200
-    assert m // 3 in kept
-    assert np.all(np.diff(kept) > 0)
+    remaining = thin_landmarks(residuals, 200)
+    assert len(remaining) == 200
+    assert m // 3 in remaining
+    assert np.all(np.diff(remaining) > 0)
     np.testing.assert_array_equal(thin_landmarks(residuals, m), np.arange(m))
 
 
@@ -771,9 +771,9 @@ def test_the_same_alignment_gives_the_same_page_saved_or_not(tmp_path, wings):
 
 
 def test_the_cross_validation_must_be_of_the_same_shapes(tmp_path, wings):
-    other = fitted()
+    second = fitted()
     with pytest.raises(ShapeError, match=r"\(6, 40, 2\), the alignment of \(24, 43, 2\)"):
-        write_report(wings, tmp_path / "r.html", cross_validation=own_prediction(other))
+        write_report(wings, tmp_path / "r.html", cross_validation=own_prediction(second))
     assert not list(tmp_path.iterdir())
 
 
@@ -814,9 +814,9 @@ def test_tables_are_titled_headings_in_order_and_controls_named(page, wings, win
     assert tags.count("h1") == 1
     assert next(tag for tag in tags if tag in {"h1", "h2", "h3"}) == "h1"
     assert ("html", {"lang": "en"}) in made.tags
-    for _, given in made.tags:
-        if given.get("role") in {"img", "region"}:
-            assert given["aria-label"]
+    for _, original in made.tags:
+        if original.get("role") in {"img", "region"}:
+            assert original["aria-label"]
     targets = {g["href"][1:] for t, g in made.tags if t == "a" and g["href"].startswith("#")}
     assert targets <= made.ids
 

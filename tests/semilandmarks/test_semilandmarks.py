@@ -48,8 +48,8 @@ def jittered(n=8, count=19, jitter=0.3, dim=2, seed=0):
     points = []
     for _ in range(n):
         t = step * (np.arange(1, count + 1) + jitter * rng.uniform(-1, 1, count))
-        own = np.vstack([ends, spots, arch(t, dim)])
-        points.append(rng.uniform(1, 3) * own @ rotation(rng, dim) + 5 * rng.normal(size=dim))
+        item = np.vstack([ends, spots, arch(t, dim)])
+        points.append(rng.uniform(1, 3) * item @ rotation(rng, dim) + 5 * rng.normal(size=dim))
     return np.stack(points)
 
 
@@ -103,25 +103,27 @@ def test_steps_of_least_bending_are_those_of_the_formula():
     small = compute_bending_matrix(reference)
     L, y = np.kron(np.eye(3), small), x.T.ravel()
     expected = -np.linalg.solve(U.T @ L @ U, U.T @ L @ y)
-    found = Bending(small, np.ones(12, dtype=bool)).find_steps(x, J, V)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    actual = Bending(small, np.ones(12, dtype=bool)).find_steps(x, J, V)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_steps_of_least_distance_are_those_of_the_formula():
     x, reference, J, V, U = sliders_for(2)
-    found = Distance(reference, np.ones(12, dtype=bool)).find_steps(x, J, V)
-    np.testing.assert_allclose(found, -U.T @ (x - reference).T.ravel(), **EXACT)
+    actual = Distance(reference, np.ones(12, dtype=bool)).find_steps(x, J, V)
+    np.testing.assert_allclose(actual, -U.T @ (x - reference).T.ravel(), **EXACT)
 
 
 def test_hidden_landmarks_have_no_say():
     x, reference, _, V, _ = sliders_for(3)
-    seen = np.ones(12, dtype=bool)
-    seen[[0, 5]] = False
+    visible = np.ones(12, dtype=bool)
+    visible[[0, 5]] = False
     J = np.array([2, 3, 4, 7, 9])
-    small = compute_bending_matrix(reference[seen])
-    found = Bending(small, seen).find_steps(x, J, V)
-    kept = Bending(small, np.ones(10, dtype=bool)).find_steps(x[seen], np.array([1, 2, 3, 5, 7]), V)
-    np.testing.assert_allclose(found, kept, **EXACT)
+    small = compute_bending_matrix(reference[visible])
+    actual = Bending(small, visible).find_steps(x, J, V)
+    remaining = Bending(small, np.ones(10, dtype=bool)).find_steps(
+        x[visible], np.array([1, 2, 3, 5, 7]), V
+    )
+    np.testing.assert_allclose(actual, remaining, **EXACT)
 
 
 # What never rises, and what stays
@@ -205,8 +207,8 @@ def test_every_shape_slides_where_it_lies(by):
     points = jittered()
     rng = np.random.default_rng(4)
     turns = [rotation(rng, 2) for _ in points]
-    other = np.stack([p @ turn + [30, -7] for p, turn in zip(points, turns, strict=True)])
-    slid, elsewhere = (slide(p, [CURVE], by=by, max_rounds=3) for p in (points, other))
+    second = np.stack([p @ turn + [30, -7] for p, turn in zip(points, turns, strict=True)])
+    slid, elsewhere = (slide(p, [CURVE], by=by, max_rounds=3) for p in (points, second))
     back = [s @ turn + [30, -7] for s, turn in zip(slid.points, turns, strict=True)]
     np.testing.assert_allclose(elsewhere.points, back, atol=1e-6)
 
@@ -219,8 +221,8 @@ def test_the_order_of_shapes_and_landmarks_does_not_matter(by):
     place = np.argsort(columns)
     curve = [int(place[j]) for j in CURVE]
     slid = slide(points, [CURVE], by=by, max_rounds=3).points[rows][:, columns]
-    other = slide(points[rows][:, columns], [curve], by=by, max_rounds=3).points
-    np.testing.assert_allclose(other, slid, atol=1e-6)
+    second = slide(points[rows][:, columns], [curve], by=by, max_rounds=3).points
+    np.testing.assert_allclose(second, slid, atol=1e-6)
     back = slide(points, [CURVE[::-1]], by=by, max_rounds=3).points
     np.testing.assert_allclose(back[rows][:, columns], slid, atol=1e-6)
 
@@ -237,14 +239,14 @@ def test_units_do_not_matter():
 @both_ways
 def test_missing_semilandmarks_stay_missing_and_the_others_slide(along):
     points = jittered()
-    whole = slide(points, [CURVE], along=along).points
+    complete = slide(points, [CURVE], along=along).points
     points[2, [8, 9]] = points[5, 23] = points[4, 0] = np.nan
     slid = slide(points, [CURVE], along=along)
     np.testing.assert_array_equal(slid.visible, ~np.isnan(points[..., 0]))
     assert np.isnan(slid.distances[2, 8])
     assert (slid.criterion[:, 1] <= slid.criterion[:, 0]).all()
-    seen = slid.visible[2]
-    x, y = slid.points[2][seen], whole[2][seen]
+    visible = slid.visible[2]
+    x, y = slid.points[2][visible], complete[2][visible]
     assert np.linalg.norm(x - y, axis=1).max() < 0.02 * np.ptp(y, axis=0).max()
 
 
@@ -310,12 +312,12 @@ def test_the_plane_of_a_surface_point_is_that_of_it_and_its_four_nearest():
     x = dome(n=1)[0]
     x[20] = np.nan  # not seen: no neighbour
     path = PatchPath(np.array([8, 18]), x[None, [8, 18]])
-    for j, found in zip((8, 18), path.find_directions(path.start, x[None])[0], strict=True):
+    for j, actual in zip((8, 18), path.find_directions(path.start, x[None])[0], strict=True):
         near = np.argsort(np.linalg.norm(x - x[j], axis=1))[:5]  # NaN is sorted to the end
         assert j in near
         normal = np.linalg.eigh(np.cov(x[near].T))[1][:, 0]
-        np.testing.assert_allclose(found @ normal, 0.0, atol=1e-9)
-        np.testing.assert_allclose(found @ found.T, np.eye(2), atol=1e-9)
+        np.testing.assert_allclose(actual @ normal, 0.0, atol=1e-9)
+        np.testing.assert_allclose(actual @ actual.T, np.eye(2), atol=1e-9)
 
 
 @both_criteria
@@ -348,8 +350,8 @@ def test_points_return_to_the_mesh_even_where_sliding_gains_nothing():
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
     slid = slide(points, surfaces=range(6, 31), meshes=meshes, max_rounds=1)
     inside = slid.points[:, 6:].reshape(-1, 3)
-    there = Surface(ball().vertices, ball().faces).find_nearest(inside)[0]
-    np.testing.assert_allclose(inside, there, atol=1e-12)
+    remote = Surface(ball().vertices, ball().faces).find_nearest(inside)[0]
+    np.testing.assert_allclose(inside, remote, atol=1e-12)
     np.testing.assert_array_equal(slid.digitised, points)
 
 
@@ -366,9 +368,9 @@ def test_points_of_a_curve_return_to_the_mesh_as_well():
     points = dome()
     arcs = []
     for _ in range(4):
-        own = t + 0.05 * rng.uniform(-1, 1, 15)
-        own[[0, -1]] = t[[0, -1]]
-        arcs.append(np.column_stack([np.cos(own), 0.1 * np.sin(own), np.sin(own)]))
+        item = t + 0.05 * rng.uniform(-1, 1, 15)
+        item[[0, -1]] = t[[0, -1]]
+        arcs.append(np.column_stack([np.cos(item), 0.1 * np.sin(item), np.sin(item)]))
     arcs = np.stack(arcs)
     points = np.concatenate([points, arcs / np.linalg.norm(arcs, axis=2, keepdims=True)], axis=1)
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
@@ -383,14 +385,14 @@ def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
     vertices = rng.normal(size=(12, 3)) * [5, 1, 1]  # long and short triangles together
     faces = np.array([rng.choice(12, 3, replace=False) for _ in range(15)])
     points = rng.normal(size=(40, 3)) * 3
-    there, where = Surface(vertices, faces).find_nearest(points)
+    remote, where = Surface(vertices, faces).find_nearest(points)
     weights = rng.dirichlet([0.5] * 3, size=(15, 3000))
     samples = np.einsum("fsk,fkd->fsd", weights, vertices[faces]).reshape(-1, 3)
     best = np.linalg.norm(points[:, None] - samples, axis=2).min(axis=1)
-    distance = np.linalg.norm(points - there, axis=1)
+    distance = np.linalg.norm(points - remote, axis=1)
     assert (distance <= best + 1e-12).all()
     assert (distance >= best - 0.3).all()
-    for point, face in zip(there, where, strict=True):  # in its triangle
+    for point, face in zip(remote, where, strict=True):  # in its triangle
         share = np.linalg.lstsq(
             np.vstack([vertices[faces[face]].T, np.ones(3)]), np.append(point, 1.0)
         )[0]
@@ -407,7 +409,7 @@ def passing_points():
     t = np.linspace(0, np.pi, 21)[1:-1]
     odd = t.copy()
     odd[9], odd[10:13] = t[11], t[11] + 0.03 * np.arange(1, 4)
-    plain = [np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(own)]) for own in (t, odd)]
+    plain = [np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(item)]) for item in (t, odd)]
     points[:5], points[5] = plain[0], plain[1]
     return points, [[0, *range(5, 15)], [14, *range(15, 24), 1]]
 
@@ -417,9 +419,9 @@ def test_points_that_would_pass_a_fixed_one_are_named(along):
     points, curves = passing_points()
     with warned_of("shape_6", "past"):
         slid = slide(points, curves, by="procrustes", along=along)
-    (found,) = slid.findings
-    assert found.shapes == ("shape_6",)
-    assert ("16", "15") in [part.landmarks for part in found.parts]
+    (actual,) = slid.findings
+    assert actual.shapes == ("shape_6",)
+    assert ("16", "15") in [piece.landmarks for piece in actual.parts]
 
 
 def test_a_mirrored_shape_is_named():
@@ -483,18 +485,18 @@ def test_slid_shapes_are_shapes(tmp_path):
 
 
 def test_rows_of_a_slider_table_join_into_curves(larvae):
-    found = chains(larvae[1], [str(k) for k in range(64)])
-    ends = [(int(c.members[0]), int(c.members[-1])) for c in found]
+    actual = chains(larvae[1], [str(k) for k in range(64)])
+    ends = [(int(c.members[0]), int(c.members[-1])) for c in actual]
     assert ends == [(0, 15), (15, 30), (31, 47), (47, 63)]
-    assert sum(int(c.sliding.sum()) for c in found) == 58
-    assert not any(c.closed for c in found)
+    assert sum(int(c.sliding.sum()) for c in actual) == 58
+    assert not any(c.closed for c in actual)
 
 
 def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
     points = jittered(n=5)
     lines = []
-    for k, own in enumerate(points):
-        rows = [" ".join(map(repr, row)) for row in own.tolist()]
+    for k, shape in enumerate(points):
+        rows = [" ".join(map(repr, row)) for row in shape.tolist()]
         lines += [
             "LM=3",
             *rows[2:5],
@@ -627,12 +629,12 @@ def test_a_shape_may_see_nothing_of_a_curve(along):
 
 def markup(points, kind="Curve", labels=None, system="LPS"):
     labels = labels or [f"C-{k}" for k in range(1, len(points) + 1)]
-    given = [
+    original = [
         {"id": str(k), "label": label, "position": list(map(float, p)), "positionStatus": "defined"}
         for k, (label, p) in enumerate(zip(labels, points, strict=True), start=1)
     ]
     return json.dumps(
-        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": given}]}
+        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": original}]}
     )
 
 
@@ -735,16 +737,16 @@ def test_rows_of_a_slider_table_join_whichever_way_they_run(seed):
     expected = chains(rows, labels)
     rng = np.random.default_rng(seed)
     mixed = [row[::-1] if rng.random() < 0.5 else row for row in rows]
-    found = chains([mixed[k] for k in rng.permutation(7)], labels)
-    assert len(found) == len(expected) == 1
-    members = found[0].members.tolist()
+    actual = chains([mixed[k] for k in rng.permutation(7)], labels)
+    assert len(actual) == len(expected) == 1
+    members = actual[0].members.tolist()
     assert members in (list(range(9)), list(range(9))[::-1])
-    assert found[0].sliding.tolist() == [False, *[True] * 7, False]
+    assert actual[0].sliding.tolist() == [False, *[True] * 7, False]
 
 
 def test_the_same_row_both_ways_is_one_slider():
-    found = chains([[0, 1, 2], [2, 1, 0]], list("abc"))
-    assert [curve.members.tolist() for curve in found] == [[0, 1, 2]]
+    actual = chains([[0, 1, 2], [2, 1, 0]], list("abc"))
+    assert [curve.members.tolist() for curve in actual] == [[0, 1, 2]]
 
 
 def test_sliders_of_tpsutil_stand_below_a_title_and_a_header(tmp_path):

@@ -122,10 +122,10 @@ def test_landmarks_that_coincide_count_twice(warp, d):
 def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     points = smooth_family(seed=6, d=d)
     points[0, 1] = points[0, 0]
-    fitted = DefGPA(warp).solve(points)
+    fitted = DefGPA(warp)._solve(points)
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
     # that the shapes of this family bend a lot is told, and is no warning
-    assert {found.problem for found in fitted.findings} <= {Problem.LARGE_DEFORMATION}
+    assert {finding.problem for finding in fitted.findings} <= {Problem.LARGE_DEFORMATION}
 
 
 @every_warp
@@ -140,7 +140,7 @@ def test_whole_shapes_that_occur_twice_weigh_twice_and_change_nothing_else(warp,
 @every_warp
 @DIMS
 def test_two_shapes_are_enough(warp, d):
-    fitted = DefGPA(warp).solve(smooth_family(seed=8, n=2, d=d))
+    fitted = DefGPA(warp)._solve(smooth_family(seed=8, n=2, d=d))
     assert 0 < fitted.rmse_reference < 0.1
     assert fitted.findings == ()
 
@@ -173,8 +173,8 @@ def test_a_shape_that_sees_as_few_says_nothing_about_the_reference(warp, d):
 def test_fewer_landmarks_than_control_points_are_fine_with_smoothing(d, visible):
     points = smooth_family(seed=11, m=60, d=d)
     rng = np.random.default_rng(0)
-    for own in points[2:]:
-        own[rng.permutation(60)[visible:]] = np.nan
+    for item in points[2:]:
+        item[rng.permutation(60)[visible:]] = np.nan
     fitted = DefGPA().fit(points).alignment_
     assert fitted.findings == ()
     assert fitted.rmse_reference < 0.1
@@ -187,8 +187,8 @@ def test_smoothing_that_vanishes_tends_to_none(d):
     warp = ThinPlateSpline(3, theta=0.0)
     expected = cost_of(shapes, warp)
     for theta in (1e-12, 1e-14):
-        found = cost_of(shapes, ThinPlateSpline(3, theta=theta))
-        np.testing.assert_allclose(found, expected, **PARITY)
+        actual = cost_of(shapes, ThinPlateSpline(3, theta=theta))
+        np.testing.assert_allclose(actual, expected, **PARITY)
     assert_same_shape(
         DefGPA(ThinPlateSpline(3, theta=1e-14)).fit(shapes).reference_,
         DefGPA(warp).fit(shapes).reference_,
@@ -202,9 +202,9 @@ def test_no_smoothing_is_least_squares(d):
     shapes = Shapes(smooth_family(seed=13, m=80, d=d, missing=0.1))
     warp = ThinPlateSpline(3, theta=0.0)
     expected = np.diag(shapes.views.astype(float))
-    for own, seen in zip(shapes.points, shapes.visible, strict=True):
-        basis, _ = np.linalg.qr(warp.basis(own[seen]).features(own[seen]))
-        expected[np.ix_(seen, seen)] -= basis @ basis.T
+    for shape, visible in zip(shapes.points, shapes.visible, strict=True):
+        basis, _ = np.linalg.qr(warp.basis(shape[visible]).features(shape[visible]))
+        expected[np.ix_(visible, visible)] -= basis @ basis.T
     np.testing.assert_allclose(cost_of(shapes, warp), expected, **PARITY)
 
 
@@ -214,7 +214,7 @@ def test_more_control_points_than_landmarks_without_smoothing_is_reported(d):
     points = smooth_family(seed=14, m=20, n=4, d=d)
     with told_among_others("determine", "'shape_1', 'shape_2', 'shape_3', 'shape_4'"):
         fitted = DefGPA(ThinPlateSpline(5, theta=0.0)).fit(points).alignment_
-    assert Problem.NARROW_GAP in {found.problem for found in fitted.findings}
+    assert Problem.NARROW_GAP in {finding.problem for finding in fitted.findings}
     np.testing.assert_array_equal(fitted.diagnostics.free_directions, 5**d - 20)
     assert np.isfinite(fitted.aligned).all()
 
@@ -247,10 +247,12 @@ def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
     """Whatever its batch: the others do not hide it, and it does not touch them."""
     points = smooth_family(seed=5, d=3)
     points[2, :, 2] = 0.0
-    found = DefGPA(Affine(), tuning=tuning, solver=Dense()).solve(points)
-    assert found.diagnostics.free_directions.tolist() == [0, 0, 1, 0, 0, 0]
-    told = [own for own in found.findings if own.problem is Problem.UNDETERMINED_WARP]
-    assert [own.shapes for own in told] == [("shape_3",)]
+    actual = DefGPA(Affine(), tuning=tuning, solver=Dense())._solve(points)
+    assert actual.diagnostics.free_directions.tolist() == [0, 0, 1, 0, 0, 0]
+    findings = [
+        finding for finding in actual.findings if finding.problem is Problem.UNDETERMINED_WARP
+    ]
+    assert [finding.shapes for finding in findings] == [("shape_3",)]
     shapes = Shapes(points)
     geometry = measure_geometry(shapes.points, shapes.visible)
     alone = sum(build_cost(geometry[i : i + 1], Affine()).dense() for i in range(6))
@@ -280,8 +282,10 @@ def test_features_that_rounding_makes_dependent_are_reported(m):
     points -= points.mean(axis=1, keepdims=True)
     expected = DefGPA(RawMonomials()).fit(points).reference_
     with warned_of("Rounding blurs the reference", "condition"):
-        found = DefGPA(RawMonomials()).fit(points + 100.0)
-    assert np.abs(np.abs(found.reference_) - np.abs(expected)).max() > 1e-6 * np.abs(expected).max()
+        actual = DefGPA(RawMonomials()).fit(points + 100.0)
+    assert (
+        np.abs(np.abs(actual.reference_) - np.abs(expected)).max() > 1e-6 * np.abs(expected).max()
+    )
 
 
 def test_nearly_flat_shapes_need_no_warning():
@@ -332,9 +336,11 @@ class TestTheRegressions:
         features = self.stack(rng, scale)
         normal = np.swapaxes(features, 1, 2) @ features
         quick, sure = ridge_from_normal_matrix(normal), ridge_from_features(features)
-        for one, other, own in zip(quick.inverse, sure.inverse, features, strict=True):
+        for first, second, feature in zip(quick.inverse, sure.inverse, features, strict=True):
             np.testing.assert_allclose(
-                own @ one @ one.T @ own.T, own @ other @ other.T @ own.T, **PARITY
+                feature @ first @ first.T @ feature.T,
+                feature @ second @ second.T @ feature.T,
+                **PARITY,
             )
         np.testing.assert_array_equal(sure.rank_deficiency, 0)
 
@@ -352,9 +358,11 @@ class TestTheRegressions:
         features = self.stack(rng, 0.0)
         ridge = ridge_from_features(features)
         np.testing.assert_array_equal(ridge.rank_deficiency, 1)
-        for own, inverse in zip(features, ridge.inverse, strict=True):
-            basis, _ = np.linalg.qr(own[:, :7])
-            np.testing.assert_allclose(own @ inverse @ inverse.T @ own.T, basis @ basis.T, **EXACT)
+        for feature, inverse in zip(features, ridge.inverse, strict=True):
+            basis, _ = np.linalg.qr(feature[:, :7])
+            np.testing.assert_allclose(
+                feature @ inverse @ inverse.T @ feature.T, basis @ basis.T, **EXACT
+            )
 
     def test_a_penalty_settles_a_free_direction(self, rng):
         features = self.stack(rng, 0.0)
@@ -362,8 +370,8 @@ class TestTheRegressions:
         ridge = ridge_from_features(append_penalty_rows(features, penalty))
         np.testing.assert_array_equal(ridge.rank_deficiency, 0)
         expected = np.linalg.inv(np.swapaxes(features, 1, 2) @ features + penalty)
-        found = ridge.inverse @ np.swapaxes(ridge.inverse, 1, 2)
-        np.testing.assert_allclose(found, expected, **EXACT)
+        actual = ridge.inverse @ np.swapaxes(ridge.inverse, 1, 2)
+        np.testing.assert_allclose(actual, expected, **EXACT)
 
     def test_one_singular_matrix_does_not_spoil_the_others(self, rng):
         features = self.stack(rng, 1.0)
@@ -383,8 +391,8 @@ class TestTheRegressions:
         warp = ThinPlateSpline(3, smoothing=1e-9)
         cost = build_cost(measure_geometry(shapes.points, shapes.visible), warp)
         last = build_cost(measure_geometry(shapes.points[5:], shapes.visible[5:]), warp)
-        rest = build_cost(measure_geometry(shapes.points[:5], shapes.visible[:5]), warp)
-        np.testing.assert_allclose(cost.dense(), last.dense() + rest.dense(), **EXACT)
+        remaining = build_cost(measure_geometry(shapes.points[:5], shapes.visible[:5]), warp)
+        np.testing.assert_allclose(cost.dense(), last.dense() + remaining.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
 
 

@@ -94,8 +94,8 @@ def turned_like(points, target):
 def test_charging_the_linear_part_adds_its_projection_to_the_cost(family, warp):
     """I − F(FᵀF + R + μLᵀL)⁻¹Fᵀ is the deformable cost plus κ QQᵀ, shape by shape."""
     mu = 0.7
-    for own in smooth_family(**family)[:3]:
-        points = own[~np.isnan(own[:, 0])]
+    for item in smooth_family(**family)[:3]:
+        points = item[~np.isnan(item[:, 0])]
         basis = warp.basis(points)
         features = basis.features(points)
         penalty = full_penalty(basis, features.shape[1])
@@ -145,16 +145,16 @@ def test_a_search_over_all_rotations_finds_nothing_better(seed):
     points = smooth_family(seed=seed, n=4, m=9, d=3, bend=0.5, noise=0.1)
     dial = Dial(1.0, False)
     anchors, inverse, start, cost = problem(points, ThinPlateSpline(2), dial)
-    pinv, whole = np.linalg.pinv(cost, rcond=1e-12), dial.firmness * anchors.sums.squares.sum()
+    pinv, complete = np.linalg.pinv(cost, rcond=1e-12), dial.firmness * anchors.sums.squares.sum()
 
     def left(vectors):
         turns = Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix()
         pulled = dial.firmness * np.einsum("nmd,nde->me", anchors.sums.centred, turns)
-        return 1.0 - np.sum(pulled * (pinv @ pulled)) / whole
+        return 1.0 - np.sum(pulled * (pinv @ pulled)) / complete
 
     rng = np.random.default_rng(seed)
-    found = min(minimize(left, rng.normal(size=12) * 2).fun for _ in range(6))
-    assert descend(anchors, inverse, start, dial).cost < found + 1e-9
+    actual = min(minimize(left, rng.normal(size=12) * 2).fun for _ in range(6))
+    assert descend(anchors, inverse, start, dial).cost < actual + 1e-9
 
 
 @pytest.mark.parametrize("mu", [0.1, np.inf])
@@ -170,8 +170,8 @@ def test_a_search_over_all_references_finds_nothing_better(mu):
     def left(flat):
         S = flat.reshape(8, 3)
         S = S - S.mean(axis=0)
-        turn, values, other = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
-        values[:, -1] *= np.linalg.det(turn @ other)  # no shape is mirrored
+        turn, values, second = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
+        values[:, -1] *= np.linalg.det(turn @ second)  # no shape is mirrored
         gain = (values.sum(axis=1) ** 2 / anchors.sums.squares).sum()
         return 1.0 - dial.firmness * gain / np.sum(S * (cost @ S))
 
@@ -187,14 +187,14 @@ def test_a_search_over_all_references_finds_nothing_better(mu):
 def test_the_rigid_end_is_rigid_alignment(family):
     points = smooth_family(bend=0.4, **family)
     rigid = EuclideanGPA().fit(points).alignment_
-    found = ElasticGPA(Affine(), np.inf, scaling=False).fit(points).alignment_
+    alignment = ElasticGPA(Affine(), np.inf, scaling=False).fit(points).alignment_
     np.testing.assert_allclose(
-        turned_like(found.reference, rigid.reference), rigid.reference, rtol=0, atol=1e-8
+        turned_like(alignment.reference, rigid.reference), rigid.reference, rtol=0, atol=1e-8
     )
-    np.testing.assert_allclose(found.rmse_datum, rigid.rmse_datum, rtol=1e-8)
+    np.testing.assert_allclose(alignment.rmse_datum, rigid.rmse_datum, rtol=1e-8)
     # no warp stretches
-    for warp, own in zip(found.warps, points, strict=True):
-        jacobian = warp.jacobian(own[~np.isnan(own[:, 0])][:1])[0]
+    for warp, shape in zip(alignment.warps, points, strict=True):
+        jacobian = warp.jacobian(shape[~np.isnan(shape[:, 0])][:1])[0]
         np.testing.assert_allclose(jacobian @ jacobian.T, np.eye(len(jacobian)), atol=1e-8)
 
 
@@ -204,8 +204,8 @@ def test_the_rigid_end_with_scaling_is_that_of_shapes_of_one_size(d):
     points -= points.mean(axis=1, keepdims=True)
     points /= np.linalg.norm(points, axis=(1, 2), keepdims=True)
     rigid = EuclideanGPA(scaling=True).fit(points).alignment_
-    found = ElasticGPA(Affine(), np.inf).fit(points).alignment_
-    assert_same_shape(turned_like(found.reference, rigid.reference), rigid.reference, rtol=1e-8)
+    alignment = ElasticGPA(Affine(), np.inf).fit(points).alignment_
+    assert_same_shape(turned_like(alignment.reference, rigid.reference), rigid.reference, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_the_rigid_end_with_scaling_is_that_of_shapes_of_one_size(d):
 def test_warps_that_cannot_afford_to_bend_are_rigid_too(warp):
     points = smooth_family(seed=2, bend=0.4, missing=0.2)
     rigid = EuclideanGPA().fit(points).alignment_
-    found = ElasticGPA(warp, np.inf, scaling=False).fit(points).alignment_
-    turned = turned_like(found.reference, rigid.reference)
+    alignment = ElasticGPA(warp, np.inf, scaling=False).fit(points).alignment_
+    turned = turned_like(alignment.reference, rigid.reference)
     np.testing.assert_allclose(turned, rigid.reference, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(found.rmse_reference, rigid.rmse_reference, rtol=1e-8)
+    np.testing.assert_allclose(alignment.rmse_reference, rigid.rmse_reference, rtol=1e-8)
 
 
 def test_a_stiff_spline_is_nearly_rigid():
@@ -237,9 +237,9 @@ def test_the_soft_end_of_affine_images_is_the_deformable_reference(d):
     points = np.stack([base @ (np.eye(d) + 0.2 * rng.normal(size=(d, d))) for _ in range(6)])
     points = moved(points)
     free = DefGPA(Affine()).fit(points).reference_
-    found = ElasticGPA(Affine(), 1e-7).fit(points).reference_
-    size = np.linalg.norm(free) / np.linalg.norm(found)
-    assert_same_shape(turned_like(size * found, free), free, rtol=1e-5)
+    actual = ElasticGPA(Affine(), 1e-7).fit(points).reference_
+    size = np.linalg.norm(free) / np.linalg.norm(actual)
+    assert_same_shape(turned_like(size * actual, free), free, rtol=1e-5)
 
 
 def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_end():
@@ -247,9 +247,9 @@ def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_e
 
     def distance(mu):
         free = DefGPA(ThinPlateSpline(4)).fit(points).reference_
-        own = ElasticGPA(ThinPlateSpline(4), mu).fit(points).reference_
-        own, free = own / np.linalg.norm(own), free / np.linalg.norm(free)
-        return np.linalg.norm(turned_like(own, free) - free)
+        item = ElasticGPA(ThinPlateSpline(4), mu).fit(points).reference_
+        item, free = item / np.linalg.norm(item), free / np.linalg.norm(free)
+        return np.linalg.norm(turned_like(item, free) - free)
 
     assert distance(1e-3) < 0.2 * distance(np.inf)
     np.testing.assert_allclose(distance(1e-4), distance(1e-3), rtol=0.1)  # no flattening below
@@ -259,19 +259,21 @@ def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_e
 def test_without_rigidity_it_is_the_deformable_method_at_the_mean_size(family):
     points = smooth_family(bend=0.4, **family)
     free = DefGPA(ThinPlateSpline(4)).fit(points).alignment_
-    found = ElasticGPA(ThinPlateSpline(4), 0).fit(points).alignment_
+    alignment = ElasticGPA(ThinPlateSpline(4), 0).fit(points).alignment_
     near = ElasticGPA(ThinPlateSpline(4), 1e-6).fit(points).alignment_
-    size = np.linalg.norm(found.reference) / np.linalg.norm(free.reference)
-    np.testing.assert_allclose(found.reference, size * free.reference, **EXACT)
-    np.testing.assert_allclose(found.aligned, size * free.aligned, **EXACT)
-    np.testing.assert_allclose(found.rmse_datum, free.rmse_datum, **EXACT)
+    size = np.linalg.norm(alignment.reference) / np.linalg.norm(free.reference)
+    np.testing.assert_allclose(alignment.reference, size * free.reference, **EXACT)
+    np.testing.assert_allclose(alignment.aligned, size * free.aligned, **EXACT)
+    np.testing.assert_allclose(alignment.rmse_datum, free.rmse_datum, **EXACT)
     np.testing.assert_allclose(
-        np.linalg.norm(found.reference), np.linalg.norm(near.reference), rtol=1e-3
+        np.linalg.norm(alignment.reference), np.linalg.norm(near.reference), rtol=1e-3
     )
-    assert found.diagnostics.spectrum is not None  # the facts of a closed form, not of a descent
-    other = smooth_family(**{**family, "seed": 20})[0]
-    expected = size * free.register(other)(other)
-    np.testing.assert_allclose(found.register(other)(other), expected, **EXACT)
+    assert (
+        alignment.diagnostics.spectrum is not None
+    )  # the facts of a closed form, not of a descent
+    second = smooth_family(**{**family, "seed": 20})[0]
+    expected = size * free.register(second)(second)
+    np.testing.assert_allclose(alignment.register(second)(second), expected, **EXACT)
 
 
 @every_family
@@ -279,9 +281,9 @@ def test_warps_are_the_best_that_depart_from_their_pose(family):
     """Of ‖Y + FV − S‖² + tr Vᵀ(R + μLᵀL)V, solved apart from the package's way."""
     points, warp, mu = smooth_family(**family), ThinPlateSpline(3), 0.4
     alignment = ElasticGPA(warp, mu).fit(points).alignment_
-    for own, found in zip(alignment.shapes.points, alignment.warps, strict=True):
-        seen = ~np.isnan(own[:, 0])
-        data, goal = own[seen], alignment.reference[seen]
+    for shape, actual in zip(alignment.shapes.points, alignment.warps, strict=True):
+        visible = ~np.isnan(shape[:, 0])
+        data, goal = shape[visible], alignment.reference[visible]
         centred = data - data.mean(axis=0)
         left, values, right = np.linalg.svd(centred.T @ (goal - goal.mean(axis=0)))
         pose = values.sum() / np.sum(centred**2) * centred @ left @ right + goal.mean(axis=0)
@@ -291,17 +293,17 @@ def test_warps_are_the_best_that_depart_from_their_pose(family):
         linear = q.T @ features
         normal = features.T @ features + basis.penalty() + mu * linear.T @ linear
         departure = np.linalg.solve(normal, features.T @ (goal - pose))
-        np.testing.assert_allclose(found(data), pose + features @ departure, **PARITY)
+        np.testing.assert_allclose(actual(data), pose + features @ departure, **PARITY)
 
 
 @every_family
 def test_each_shape_may_be_moved_and_scaled(family):
     points = smooth_family(**family)
     model = ElasticGPA(ThinPlateSpline(3), 0.5)
-    here = model.fit(points).reference_
-    there = model.fit(moved(points, scales=(0.5, 2.0))).reference_
-    size = np.linalg.norm(here) / np.linalg.norm(there)
-    assert_same_shape(turned_like(size * there, here), here, rtol=1e-7)
+    local = model.fit(points).reference_
+    remote = model.fit(moved(points, scales=(0.5, 2.0))).reference_
+    size = np.linalg.norm(local) / np.linalg.norm(remote)
+    assert_same_shape(turned_like(size * remote, local), local, rtol=1e-7)
 
 
 @every_scaling
@@ -310,17 +312,17 @@ def test_the_order_of_shapes_and_landmarks_does_not_matter(scaling):
     rng = np.random.default_rng(0)
     shapes, landmarks = rng.permutation(len(points)), rng.permutation(points.shape[1])
     model = ElasticGPA(ThinPlateSpline(3), 0.5, scaling)
-    here = model.fit(points).reference_
-    there = model.fit(points[shapes][:, landmarks]).reference_
-    assert_same_shape(there, here[landmarks], rtol=1e-8)
+    local = model.fit(points).reference_
+    remote = model.fit(points[shapes][:, landmarks]).reference_
+    assert_same_shape(remote, local[landmarks], rtol=1e-8)
 
 
 def test_hidden_coordinates_are_irrelevant():
     points = smooth_family(missing=0.2)
     visible = ~np.isnan(points[..., 0])
     junk = np.where(visible[..., None], points, 1e6)
-    seen = ElasticGPA().fit(Shapes(junk, visible=visible)).reference_
-    np.testing.assert_array_equal(seen, ElasticGPA().fit(points).reference_)
+    reference = ElasticGPA().fit(Shapes(junk, visible=visible)).reference_
+    np.testing.assert_array_equal(reference, ElasticGPA().fit(points).reference_)
 
 
 @every_scaling
@@ -332,12 +334,12 @@ def test_similar_images_are_recovered_exactly(scaling, d, mu):
     points = moved(np.stack([base] * 5), scales=sizes)
     points[2, :3] = points[4, 6] = np.nan
     alignment = ElasticGPA(rigidity=mu, scaling=scaling).fit(points).alignment_
-    found = (
+    actual = (
         alignment.reference
         * np.linalg.norm(base - base.mean(0))
         / np.linalg.norm(alignment.reference)
     )
-    assert_same_shape(turned_like(found, base), base, rtol=1e-8)
+    assert_same_shape(turned_like(actual, base), base, rtol=1e-8)
     assert alignment.rmse_reference < 1e-8
     assert alignment.rmse_datum < 1e-6
 
@@ -392,8 +394,8 @@ def test_a_cost_that_leaves_directions_free_has_its_smallest_solution():
     half -= half.mean(axis=0)
     cost = half @ half.T
     pulled = cost @ rng.normal(size=(9, 2))
-    for own in (cost, cost + 1e-16 * np.eye(9)):
-        made = RootInverse.of(own).solve(pulled, pulled, np.ones(()))
+    for item in (cost, cost + 1e-16 * np.eye(9)):
+        made = RootInverse.of(item).solve(pulled, pulled, np.ones(()))
         np.testing.assert_allclose(made, np.linalg.pinv(cost, rcond=1e-10) @ pulled, **PARITY)
 
 
@@ -410,9 +412,9 @@ def test_every_family_with_free_affine_maps_serves(warp):
     alignment = ElasticGPA(warp, 0.5).fit(points).alignment_
     rigid = ElasticGPA(Affine(), np.inf).fit(points).alignment_
     assert alignment.rmse_reference < rigid.rmse_reference
-    for warp_of, own in zip(alignment.warps, points, strict=True):
-        seen = own[~np.isnan(own[:, 0])]
-        np.testing.assert_allclose(warp_of.exact_inverse()(warp_of(seen)), seen, **PARITY)
+    for warp_of, shape in zip(alignment.warps, points, strict=True):
+        visible = shape[~np.isnan(shape[:, 0])]
+        np.testing.assert_allclose(warp_of.exact_inverse()(warp_of(visible)), visible, **PARITY)
 
 
 @pytest.mark.parametrize(
@@ -439,18 +441,18 @@ def test_a_mirrored_specimen_keeps_its_side(mu):
     turned = points.copy()
     turned[2, :, 1] *= -1.0
     with warned_of("mirrored", "shape 3"):
-        found = ElasticGPA(rigidity=mu).fit(
+        actual = ElasticGPA(rigidity=mu).fit(
             Shapes(turned, names=[f"shape {i}" for i in range(1, 7)])
         )
     plain = ElasticGPA(rigidity=mu).fit(points)
-    assert found.alignment_.mirrored == ("shape 3",)
-    assert_same_shape(turned_like(found.reference_, plain.reference_), plain.reference_, rtol=1e-7)
+    assert actual.alignment_.mirrored == ("shape 3",)
+    assert_same_shape(turned_like(actual.reference_, plain.reference_), plain.reference_, rtol=1e-7)
     np.testing.assert_allclose(
-        found.alignment_.rmse_reference, plain.alignment_.rmse_reference, rtol=1e-6
+        actual.alignment_.rmse_reference, plain.alignment_.rmse_reference, rtol=1e-6
     )
     # and so does one that comes later
-    warp = found.alignment_.register(turned[2])
-    assert_same_shape(warp(turned[2]), found.alignment_.aligned[2], rtol=1e-7)
+    warp = actual.alignment_.register(turned[2])
+    assert_same_shape(warp(turned[2]), actual.alignment_.aligned[2], rtol=1e-7)
 
 
 def test_registering_a_shape_of_the_fit_gives_its_warp():
@@ -467,11 +469,11 @@ def test_several_rigidities_share_what_they_can_and_give_what_each_gives_alone()
     points[1:, 5] = np.nan  # one landmark that one shape alone sees
     problem = prepare_problem(ElasticGPA(ThinPlateSpline(3)), points)
     for mu in (0.0, 0.1, np.inf):
-        alone = ElasticGPA(ThinPlateSpline(3), mu).solve(points)
-        found = place_lone_landmarks(problem.align(Dial(mu, True)), Shapes(points))
-        np.testing.assert_array_equal(found.reference, alone.reference)
-        np.testing.assert_array_equal(found.aligned, alone.aligned)
-        assert found.findings == alone.findings
+        alone = ElasticGPA(ThinPlateSpline(3), mu)._solve(points)
+        actual = place_lone_landmarks(problem.align(Dial(mu, True)), Shapes(points))
+        np.testing.assert_array_equal(actual.reference, alone.reference)
+        np.testing.assert_array_equal(actual.aligned, alone.aligned)
+        assert actual.findings == alone.findings
 
 
 def test_a_saved_result_comes_back(tmp_path):
@@ -480,9 +482,9 @@ def test_a_saved_result_comes_back(tmp_path):
     defgpa.save(before, tmp_path / "result.npz")
     after = defgpa.load(tmp_path / "result.npz")
     np.testing.assert_array_equal(after.aligned, before.aligned)
-    assert after.registration == before.registration
-    other = smooth_family(seed=9, n=2)[0]
-    np.testing.assert_array_equal(after.register(other)(other), before.register(other)(other))
+    assert after._registration == before._registration
+    second = smooth_family(seed=9, n=2)[0]
+    np.testing.assert_array_equal(after.register(second)(second), before.register(second)(second))
 
 
 def test_its_result_serves_whatever_an_alignment_serves(tmp_path):
@@ -548,14 +550,14 @@ def test_starts_that_end_in_different_places_are_told_of():
         return Descent(reference, np.array([cost]), np.zeros(()), sure)
 
     same = Elastic(reference, anchors, Dial(1.0, True), (end(0.2), end(0.2)))
-    other = Elastic(reference, anchors, Dial(1.0, True), (end(0.3), end(0.2)))
+    second = Elastic(reference, anchors, Dial(1.0, True), (end(0.3), end(0.2)))
     assert same.findings("abc") == ()
-    (found,) = other.findings("abc")
-    assert found.problem is Problem.STARTS_DISAGREE
-    np.testing.assert_allclose(found.values["excess"], 0.1, **EXACT)
-    np.testing.assert_allclose(found.values["cost"], 0.2, **EXACT)
-    assert other.best == 1
-    assert "of cost 0.3 and 0.2" in str(found)
+    (actual,) = second.findings("abc")
+    assert actual.problem is Problem.STARTS_DISAGREE
+    np.testing.assert_allclose(actual.values["excess"], 0.1, **EXACT)
+    np.testing.assert_allclose(actual.values["cost"], 0.2, **EXACT)
+    assert second.best == 1
+    assert "of cost 0.3 and 0.2" in str(actual)
 
 
 def test_the_cheaper_end_wins():
@@ -575,14 +577,14 @@ def test_the_cheaper_end_wins():
 def test_flat_shapes_in_space_are_aligned_in_their_plane():
     flat = smooth_family(n=5, d=2, bend=0.3)
     rng = np.random.default_rng(0)
-    solid = np.stack([np.pad(own, ((0, 0), (0, 1))) @ rotation(rng, 3) for own in flat])
+    solid = np.stack([np.pad(item, ((0, 0), (0, 1))) @ rotation(rng, 3) for item in flat])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", defgpa.DefgpaWarning)  # directions that nothing determines
-        found = ElasticGPA(Affine(), 0.5).fit(solid).reference_
+        actual = ElasticGPA(Affine(), 0.5).fit(solid).reference_
     plane = ElasticGPA(Affine(), 0.5).fit(flat).reference_
-    assert np.abs(found[:, 2]).max() < 1e-6 * np.abs(found).max()
+    assert np.abs(actual[:, 2]).max() < 1e-6 * np.abs(actual).max()
     # the plane has no side in space
-    gram = np.linalg.norm(found[:, None, :2] - found[None, :, :2], axis=2)
+    gram = np.linalg.norm(actual[:, None, :2] - actual[None, :, :2], axis=2)
     expected = np.linalg.norm(plane[:, None] - plane[None], axis=2)
     np.testing.assert_allclose(gram, expected, atol=1e-6)
 
@@ -620,8 +622,8 @@ def test_conjugate_gradients_come_to_an_end(warp, monkeypatch):
     )
     target = np.random.default_rng(0).normal(size=(600, 2))
     target -= target.mean(axis=0)
-    found = made.solve(target, target, np.full((), 1e-12))
+    actual = made.solve(target, target, np.full((), 1e-12))
     assert len(products) < 250
-    image = cost.multiply(found) + 0.5 * np.einsum("ndm,ndk->mk", rows, rows @ found)
+    image = cost.multiply(actual) + 0.5 * np.einsum("ndm,ndk->mk", rows, rows @ actual)
     left = image - image.mean(axis=0) - target
     assert np.linalg.norm(left) < 1e-8 * np.linalg.norm(target)  # flat kernels: nearly singular

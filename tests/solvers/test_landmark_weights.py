@@ -53,10 +53,10 @@ def test_weight_zero_is_a_missing_landmark(estimator, points):
 @every_fit
 def test_a_common_factor_changes_nothing(fit, points):
     weights = random_weights(points)
-    one, ten = fit(points, weights), fit(points, 10 * weights)
-    assert_same_shape(ten.reference, one.reference, rtol=1e-7)
-    np.testing.assert_allclose(ten.cost, 10 * one.cost, **PARITY)
-    np.testing.assert_allclose(ten.rmse_datum, one.rmse_datum, **PARITY)
+    first, ten = fit(points, weights), fit(points, 10 * weights)
+    assert_same_shape(ten.reference, first.reference, rtol=1e-7)
+    np.testing.assert_allclose(ten.cost, 10 * first.cost, **PARITY)
+    np.testing.assert_allclose(ten.rmse_datum, first.rmse_datum, **PARITY)
 
 
 @pytest.mark.parametrize("fit", [FITS["rigid"], FITS["affine"]], ids=["rigid", "affine"])

@@ -53,18 +53,18 @@ def misfit(source, target, rotation, scale=1.0):
 def test_a_known_motion_is_recovered(d, rng):
     points = rng.normal(size=(30, d))
     turn, shift = random_orthogonal(rng, d, 1), rng.normal(size=d)
-    found = fit_rigid(points, points @ turn + shift)
-    np.testing.assert_allclose(found.rotation, turn, **EXACT)
-    np.testing.assert_allclose(found.translation, shift, **EXACT)
-    assert found.scale == 1
+    actual = fit_rigid(points, points @ turn + shift)
+    np.testing.assert_allclose(actual.rotation, turn, **EXACT)
+    np.testing.assert_allclose(actual.translation, shift, **EXACT)
+    assert actual.scale == 1
 
 
 def test_a_known_similarity_is_recovered(d, rng):
     points = rng.normal(size=(30, d))
     turn, shift = random_orthogonal(rng, d, 1), rng.normal(size=d)
-    found = fit_similarity(points, 2.5 * points @ turn + shift)
-    np.testing.assert_allclose(found.scale, 2.5, **EXACT)
-    np.testing.assert_allclose(found(points), 2.5 * points @ turn + shift, **EXACT)
+    actual = fit_similarity(points, 2.5 * points @ turn + shift)
+    np.testing.assert_allclose(actual.scale, 2.5, **EXACT)
+    np.testing.assert_allclose(actual(points), 2.5 * points @ turn + shift, **EXACT)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
@@ -80,15 +80,15 @@ def test_units_do_not_matter(d, motions, unit, rng):
 def test_a_reflection_is_recovered_where_it_is_allowed(d, rng):
     points = rng.normal(size=(30, d))
     mirror = random_orthogonal(rng, d, -1)
-    found = fit_motions(points, points @ mirror, motions=ORTHOGONAL)
-    np.testing.assert_allclose(found.rotation, mirror, **EXACT)
+    actual = fit_motions(points, points @ mirror, motions=ORTHOGONAL)
+    np.testing.assert_allclose(actual.rotation, mirror, **EXACT)
 
 
 def test_a_rotation_stays_a_rotation_although_a_mirror_fits_better(d, rng):
     points = rng.normal(size=(30, d))
     mirrored = points @ random_orthogonal(rng, d, -1)
-    for found in (fit_rigid(points, mirrored), fit_similarity(points, mirrored)):
-        np.testing.assert_allclose(np.linalg.det(found.rotation), 1, **EXACT)
+    for actual in (fit_rigid(points, mirrored), fit_similarity(points, mirrored)):
+        np.testing.assert_allclose(np.linalg.det(actual.rotation), 1, **EXACT)
 
 
 def test_no_other_motion_fits_better(d, motions, rng):
@@ -112,12 +112,12 @@ def test_rotations_agree_with_scipy(rng):
 
 def test_a_hidden_landmark_does_not_count(d, rng):
     source, target = rng.normal(size=(2, 30, d))
-    holed, other = source.copy(), target.copy()
-    holed[3], other[7] = np.nan, np.nan
-    kept = np.delete(np.arange(30), [3, 7])
-    seen, without = fit_rigid(holed, other), fit_rigid(source[kept], target[kept])
-    np.testing.assert_allclose(seen.rotation, without.rotation, **EXACT)
-    np.testing.assert_allclose(seen.translation, without.translation, **EXACT)
+    holed, second = source.copy(), target.copy()
+    holed[3], second[7] = np.nan, np.nan
+    remaining = np.delete(np.arange(30), [3, 7])
+    visible, without = fit_rigid(holed, second), fit_rigid(source[remaining], target[remaining])
+    np.testing.assert_allclose(visible.rotation, without.rotation, **EXACT)
+    np.testing.assert_allclose(visible.translation, without.translation, **EXACT)
 
 
 def test_a_weight_of_three_is_a_point_given_three_times(d, motions, rng):
@@ -133,8 +133,8 @@ def test_a_weight_of_three_is_a_point_given_three_times(d, motions, rng):
 
 def test_the_inverse_undoes_the_motion(d, motions, rng):
     source, target = rng.normal(size=(2, 4, 20, d))
-    there = fit_motions(source, target, motions=motions)
-    np.testing.assert_allclose(there.inverse()(there(source)), source, **EXACT)
+    remote = fit_motions(source, target, motions=motions)
+    np.testing.assert_allclose(remote.inverse()(remote(source)), source, **EXACT)
 
 
 def test_a_stack_is_every_pair_on_its_own(d, motions, rng):
@@ -204,16 +204,16 @@ def test_a_stack_says_which_pairs_are_determined(motions, rng):
     shapes = rng.normal(size=(4, 10, 3))
     shapes[1, 2:] = np.nan
     shapes[2] = np.outer(rng.normal(size=10), rng.normal(size=3))
-    found = fit_motions(shapes, rng.normal(size=(10, 3)), motions=motions)
-    assert found.determined.tolist() == [True, False, False, True]
-    assert np.isfinite(found.matrix).all()
+    actual = fit_motions(shapes, rng.normal(size=(10, 3)), motions=motions)
+    assert actual.determined.tolist() == [True, False, False, True]
+    assert np.isfinite(actual.matrix).all()
 
 
 def test_nothing_shared_gives_the_identity():
     nothing = np.full((3, 2), np.nan)
-    found = fit_motions(nothing, np.zeros((3, 2)), motions=Motions(scaling=True))
-    np.testing.assert_array_equal(found.matrix, np.eye(2))
-    assert not found.determined
+    actual = fit_motions(nothing, np.zeros((3, 2)), motions=Motions(scaling=True))
+    np.testing.assert_array_equal(actual.matrix, np.eye(2))
+    assert not actual.determined
 
 
 def test_shapes_of_different_size_are_an_error():

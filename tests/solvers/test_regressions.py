@@ -98,16 +98,19 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     )
     weights = rng.normal(size=(columns.shape[-1], len(counts)))
     plain, coefficients = deflated.bases[1].express_in_columns(weights)
-    seen = batch.points[1]
-    here, there = deflated.bases[1].features(seen) @ weights, plain.features(seen) @ coefficients
-    np.testing.assert_allclose(here, there, **EXACT)
+    visible = batch.points[1]
+    local, remote = (
+        deflated.bases[1].features(visible) @ weights,
+        plain.features(visible) @ coefficients,
+    )
+    np.testing.assert_allclose(local, remote, **EXACT)
     if ridge == 0.0:
         bent, charged = plain.penalty(), deflated.bases[1].penalty()
         np.testing.assert_allclose(
             weights.T @ charged @ weights, coefficients.T @ bent @ coefficients, **EXACT
         )
-    gradients = deflated.bases[1].column_gradients(seen) @ weights
-    np.testing.assert_allclose(gradients, plain.column_gradients(seen) @ coefficients, **EXACT)
+    gradients = deflated.bases[1].column_gradients(visible) @ weights
+    np.testing.assert_allclose(gradients, plain.column_gradients(visible) @ coefficients, **EXACT)
 
 
 @pytest.mark.parametrize("hold", [store_column_factor, stream_factor])
@@ -147,9 +150,9 @@ def test_a_second_factor_gives_the_lost_digits_back(rng):
     np.testing.assert_array_equal(second.condition, first.condition)
 
     def off(ridge):
-        own = features @ ridge.inverse
+        item = features @ ridge.inverse
         exact = np.linalg.qr(features)[0]
-        difference = own @ np.swapaxes(own, 1, 2) - exact @ np.swapaxes(exact, 1, 2)
+        difference = item @ np.swapaxes(item, 1, 2) - exact @ np.swapaxes(exact, 1, 2)
         return np.abs(difference).max()
 
     assert off(second) < 1e-10
@@ -190,9 +193,9 @@ def test_flat_shapes_are_flat_however_they_lie(warp, turn, noise):
     points, normals = flat(noise, turn)
     fitted = DefGPA(warp).fit(points).alignment_
     np.testing.assert_array_equal(fitted.diagnostics.free_directions, 1)
-    for own, normal, through in zip(points, normals, fitted.warps, strict=True):
+    for shape, normal, through in zip(points, normals, fitted.warps, strict=True):
         # what the data do not determine is not extrapolated
-        assert np.abs(through(own + 1e-3 * normal) - through(own)).max() < 1e-3
+        assert np.abs(through(shape + 1e-3 * normal) - through(shape)).max() < 1e-3
 
 
 @every_turn
@@ -232,14 +235,14 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
     features = rng.normal(size=(1, 50, 5))
     scaled = features * [1e-6, 1e-3, 1.0, 1e3, 1e6]
     penalty = np.zeros((1, 5, 5))
-    plain, other = (
+    plain, second = (
         ridge_from_features(append_penalty_rows(rows, penalty), np.array([50.0]))
         for rows in (features, scaled)
     )
-    np.testing.assert_array_equal(other.rank_deficiency, 0)
-    one, two = features @ plain.inverse, scaled @ other.inverse
+    np.testing.assert_array_equal(second.rank_deficiency, 0)
+    first, two = features @ plain.inverse, scaled @ second.inverse
     np.testing.assert_allclose(
-        two @ np.swapaxes(two, 1, 2), one @ np.swapaxes(one, 1, 2), rtol=0, atol=DIGITS
+        two @ np.swapaxes(two, 1, 2), first @ np.swapaxes(first, 1, 2), rtol=0, atol=DIGITS
     )
 
 
@@ -247,7 +250,7 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_beyond_reason_change_nothing(warp, scale):
     points = smooth_family(seed=4, n=4, m=70, d=3)
-    batches = (one_batch(warp, own) for own in (points, scale * points))
+    batches = (one_batch(warp, item) for item in (points, scale * points))
     plain, scaled = (store_factor(batch).gram() for batch in batches)
     np.testing.assert_allclose(scaled, plain, **EXACT)
 
@@ -258,8 +261,8 @@ def test_an_absolute_smoothing_means_affine_or_none_at_such_units(theta, scale):
     points = smooth_family(seed=4, n=4, m=70)
     limit = Affine() if scale < 1.0 else ThinPlateSpline(3, smoothing=0.0)
     batches = (one_batch(w, scale * points) for w in (ThinPlateSpline(3, theta=theta), limit))
-    found, expected = (store_factor(batch).gram() for batch in batches)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    actual, expected = (store_factor(batch).gram() for batch in batches)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])

@@ -7,12 +7,14 @@ import defgpa
 from defgpa import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Robust, Shapes
 from defgpa.datasets import smooth_family
 from defgpa.procrustes import procrustes_distance
+from defgpa.solvers.l1_superimposition import Superimposition
 from defgpa.solvers.leverage import (
     compute_affine_leverage,
     compute_similarity_leverage,
     predict_landmarks,
 )
-from defgpa.solvers.robust import cut_weights, weigh_finally, weigh_gradually
+from defgpa.solvers.residual_scores import find_exchanged, score_residuals, weigh_gradually
+from defgpa.solvers.robust import cut_weights, weigh_finally
 
 ESTIMATORS = {
     "deformable": DefGPA,
@@ -52,11 +54,26 @@ def test_displaced_landmarks_are_named_and_left_out(make, family):
     assert errors[0] < 0.35 * errors[1]
 
 
+def test_half_of_a_shape_that_is_labelled_as_the_other_side_does_not_excuse_itself():
+    rng = np.random.default_rng(0)
+    reference = np.column_stack([np.tile(np.arange(10.0), 2), np.repeat([0.0, 1.0], 10)])
+    shapes = reference + 0.1 * rng.normal(size=(12, 20, 2))
+    wrong = np.r_[0:6, 10:16]
+    shapes[3, wrong] = shapes[3, np.roll(wrong, 6)]
+    superimposition = Superimposition(reference, shapes)
+    exchanged = find_exchanged(superimposition)
+    assert np.flatnonzero(exchanged[3]).tolist() == wrong.tolist()
+    assert exchanged.sum() == 12
+    distances, nobody = superimposition.measure_distances(), np.zeros_like(exchanged)
+    assert (score_residuals(distances, 2, nobody).scores[3, wrong] < 5).all()
+    assert (score_residuals(distances, 2, exchanged).scores[3, wrong] > 5).all()
+
+
 def test_exchanged_landmarks_are_named(family):
     points = np.array(family.shapes.points)
     points[3, [4, 20]] = points[3, [20, 4]]
     robust = DefGPA(robust=True).align(points)
-    named = {(found.shape, found.landmark) for found in robust.rejected}
+    named = {(actual.shape, actual.landmark) for actual in robust.rejected}
     assert {("shape_4", "5"), ("shape_4", "21")} <= named
     assert robust.findings[0].problem == "rejected-landmarks"
     assert "shape_4: 5" in str(robust.findings[0])
@@ -85,7 +102,7 @@ def test_errors_count_what_was_kept(family):
     clean = DefGPA().align(np.where(wrong[..., None], np.nan, points))
     assert robust.rmse_reference == pytest.approx(clean.rmse_reference, rel=0.1)
     assert plain.rmse_reference > 1.5 * robust.rmse_reference
-    assert not robust.counted[robust.rejection.landmarks].any()
+    assert not robust._counted[robust.rejection.landmarks].any()
 
 
 def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
@@ -160,7 +177,7 @@ def test_every_shape_keeps_enough_landmarks():
 def test_leverage_is_the_derivative_of_the_prediction(family):
     """Moving the target of a landmark moves its prediction by its leverage."""
     shapes = family.shapes
-    problem = DefGPA().prepare(shapes, shapes.measure())
+    problem = DefGPA()._prepare(shapes)
     reference = problem.fit.reference
     cost, points = problem.cost, shapes.points
     leverage = predict_landmarks(cost, problem.fit.coefficients, points, points).leverage

@@ -1,6 +1,7 @@
 """Dense or iterative, stored, as columns or streamed: one answer."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,13 +10,11 @@ from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.cost import (
-    _choose_storage,
     build_cost,
-    make_batches,
 )
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 from defgpa.solvers.elimination import store_factor
-from defgpa.threads import use_threads
+from defgpa.threads import map_blocks, use_threads
 from defgpa.tuning import DEFAULT, Tuning
 from support import (
     EXACT,
@@ -59,11 +58,11 @@ def cost_held(shapes, warp, options):
     return build_cost(measure_geometry(shapes.points, shapes.visible), warp, budget, tuning)
 
 
-def way_of(shapes, warp, options):
-    """The way in which such options have features held."""
-    budget, tuning = options["memory_budget"], options.get("tuning", DEFAULT)
-    first = make_batches(measure_geometry(shapes.points, shapes.visible), warp, tuning)[0]
-    return _choose_storage(first, shapes.n_shapes, shapes.n_landmarks, budget, tuning)
+def find_factorisation(shapes, warp, options):
+    """Return the function that factorises the batches under such options."""
+    with patch("defgpa.solvers.cost.map_blocks", wraps=map_blocks) as mapped:
+        cost_held(shapes, warp, options)
+    return mapped.call_args.args[0]
 
 
 @pytest.fixture(params=DATA.values(), ids=DATA)
@@ -89,11 +88,11 @@ def held():
 @every_storage
 def test_the_cost_is_the_same_however_its_features_are_held(warp, storage, many, held, rng):
     expected = cost_of(many, warp)
-    found = cost_held(many, warp, held(storage))
-    assert way_of(many, warp, held(storage)) is STORAGES[storage]
-    np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=AGREED)
+    actual = cost_held(many, warp, held(storage))
+    assert find_factorisation(many, warp, held(storage)) is STORAGES[storage]
+    np.testing.assert_allclose(actual.dense(), expected, rtol=0, atol=AGREED)
     block = rng.normal(size=(many.n_landmarks, 3))
-    np.testing.assert_allclose(found.multiply(block), expected @ block, rtol=0, atol=AGREED)
+    np.testing.assert_allclose(actual.multiply(block), expected @ block, rtol=0, atol=AGREED)
 
 
 @every_model
@@ -109,17 +108,17 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
         whole_image_landmarks=0,
         thread_blocks=threads,
     )
-    found = cost_held(many, warp, options | {"tuning": blocks})
-    assert found._landmarks_at_a_time < many.n_landmarks
+    actual = cost_held(many, warp, options | {"tuning": blocks})
+    assert actual._landmarks_at_a_time < many.n_landmarks
     block = rng.normal(size=(many.n_landmarks, 3))
     with use_threads(threads):
-        image = found.multiply(block)
-        explained = found.fit_warps(block)
+        image = actual.multiply(block)
+        explained = actual.fit_warps(block)
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
     np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
     at_once = cost_held(many, warp, options).fit_warps(block)
-    for own, other in zip(explained.coefficients, at_once.coefficients, strict=True):
-        np.testing.assert_allclose(own, other, **EXACT)
+    for item, coefficient in zip(explained.coefficients, at_once.coefficients, strict=True):
+        np.testing.assert_allclose(item, coefficient, **EXACT)
 
 
 @every_model
@@ -127,9 +126,9 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
 @pytest.mark.parametrize("solver", [Dense(), Iterative()], ids=["dense", "iterative"])
 def test_the_alignment_is_the_same_however_it_is_found(warp, storage, solver, many, held):
     expected = DefGPA(warp, solver=Dense()).fit(many).alignment_
-    found = DefGPA(warp, solver=solver, **held(storage)).fit(many).alignment_
-    assert found.diagnostics.storage == NAMES[storage]
-    assert_same_alignment(found, expected, rtol=AGREED)
+    alignment = DefGPA(warp, solver=solver, **held(storage)).fit(many).alignment_
+    assert alignment.diagnostics.storage == NAMES[storage]
+    assert_same_alignment(alignment, expected, rtol=AGREED)
 
 
 @every_storage
@@ -141,10 +140,10 @@ def test_so_it_is_for_a_warp_of_ones_own(storage, many, held):
     expected = DefGPA(MyAffine()).fit(many).alignment_
     options = held(storage)
     for solver in (Dense(), Iterative()):
-        found = DefGPA(MyAffine(), solver=solver, **options).fit(many).alignment_
-        assert found.diagnostics.storage == NAMES[storage]
-        assert_same_shape(found.reference, expected.reference, rtol=AGREED)
-        assert_same_shape(found.aligned, expected.aligned, rtol=AGREED)
+        alignment = DefGPA(MyAffine(), solver=solver, **options).fit(many).alignment_
+        assert alignment.diagnostics.storage == NAMES[storage]
+        assert_same_shape(alignment.reference, expected.reference, rtol=AGREED)
+        assert_same_shape(alignment.aligned, expected.aligned, rtol=AGREED)
 
 
 @every_storage
@@ -153,10 +152,10 @@ def test_shapes_that_cholesky_fails_on_are_the_same_in_every_way(storage, held):
     shapes = Shapes(smooth_family(seed=24, m=150, n=6, missing=0.2))
     warp = ThinPlateSpline(8, theta=0.0)
     expected = cost_of(shapes, warp)
-    found = cost_held(shapes, warp, held(storage))
-    assert found.condition.max() > 1e7
+    actual = cost_held(shapes, warp, held(storage))
+    assert actual.condition.max() > 1e7
     # columns times a small matrix lose what its condition, about 1e7, amplifies
-    np.testing.assert_allclose(found.dense(), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(actual.dense(), expected, rtol=0, atol=1e-6)
 
 
 @every_storage
@@ -164,56 +163,59 @@ def test_free_directions_are_counted_in_every_way(storage, held):
     points = np.zeros((5, 60, 3))
     points[..., :2] = smooth_family(seed=25, n=5, m=60)
     shapes = Shapes(points)
-    found = cost_held(shapes, Affine(), held(storage))
-    np.testing.assert_array_equal(found.rank_deficiency, 1)
+    actual = cost_held(shapes, Affine(), held(storage))
+    np.testing.assert_array_equal(actual.rank_deficiency, 1)
 
 
 def test_by_default_the_size_decides():
     points = smooth_family(seed=26, m=60)
     assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
     fewer = Tuning(dense_landmarks=59)
-    found = DefGPA(tuning=fewer).fit(points).alignment_.diagnostics
-    assert (found.method, found.storage) == ("iterative", "StoredFactor")
+    actual = DefGPA(tuning=fewer).fit(points).alignment_.diagnostics
+    assert (actual.method, actual.storage) == ("iterative", "StoredFactor")
     budget = 8 * 6 * 60 * 25
     options = {"memory_budget": budget, "tuning": fewer}
-    assert way_of(Shapes(points), ThinPlateSpline(), options) is store_column_factor
-    assert way_of(Shapes(points), ThinPlateSpline(), {"memory_budget": budget}) is store_factor
-    found = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
-    assert found.storage == "StreamedFactor"
-    found = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
-    assert found.storage == "StoredFactor"
+    assert find_factorisation(Shapes(points), ThinPlateSpline(), options) is store_column_factor
+    assert (
+        find_factorisation(Shapes(points), ThinPlateSpline(), {"memory_budget": budget})
+        is store_factor
+    )
+    actual = DefGPA(tuning=fewer, memory_budget=budget - 1).fit(points).alignment_.diagnostics
+    assert actual.storage == "StreamedFactor"
+    actual = DefGPA(tuning=fewer, memory_budget=budget).fit(points).alignment_.diagnostics
+    assert actual.storage == "StoredFactor"
 
 
 def test_few_features_are_stored_even_for_many_landmarks():
     points = smooth_family(seed=26, m=60)
     model = DefGPA(Affine(), solver=Iterative(), tuning=Tuning(dense_landmarks=1))
-    found = model.fit(points).alignment_.diagnostics
-    assert found.storage == "StoredFactor"
+    actual = model.fit(points).alignment_.diagnostics
+    assert actual.storage == "StoredFactor"
 
 
 class TestIterating:
     def test_it_stops_as_soon_as_it_is_there(self, many):
         """A good start and a good idea of the inverse: tens of products, not hundreds."""
-        found = DefGPA(solver=Iterative()).fit(many).alignment_.diagnostics
-        assert found.n_products < 100
+        actual = DefGPA(solver=Iterative()).fit(many).alignment_.diagnostics
+        assert actual.n_products < 100
 
     def test_noise_in_the_products_is_not_mistaken_for_a_residual(self, held):
         """Columns of soft splines lose digits; what is left is rounding, and no reason to go on."""
         shapes = Shapes(smooth_family(seed=7, n=8, m=300))
         options = held("columns")
         warp = ThinPlateSpline(5, smoothing=1e-7)
-        found = DefGPA(warp, solver=Iterative(), **options).fit(shapes).alignment_
-        assert found.diagnostics.converged
-        assert found.diagnostics.n_products < 200
+        alignment = DefGPA(warp, solver=Iterative(), **options).fit(shapes).alignment_
+        assert alignment.diagnostics.converged
+        assert alignment.diagnostics.n_products < 200
         assert_same_shape(
-            found.reference, DefGPA(warp, solver=Dense()).fit(shapes).reference_, rtol=AGREED
+            alignment.reference, DefGPA(warp, solver=Dense()).fit(shapes).reference_, rtol=AGREED
         )
 
     def test_too_few_products_are_confessed(self):
         shapes = Shapes(smooth_family(**DATA["3d-partial"]))
         with warned_of("stopped after", "products", "Dense()"):
-            found = DefGPA(solver=Iterative(max_products=1)).fit(shapes).alignment_
-        assert not found.diagnostics.converged
+            alignment = DefGPA(solver=Iterative(max_products=1)).fit(shapes).alignment_
+        assert not alignment.diagnostics.converged
 
     def test_a_tiny_gap_is_solved_or_confessed(self, rng):
         """The d-th and the next eigenvalue a millionth apart: the right axes, or a warning."""
@@ -222,7 +224,7 @@ class TestIterating:
         for gap in (1e-3, 1e-6, 1e-9, 0.0):
             values = np.concatenate([[0.1, 0.2, 0.2 + gap], np.linspace(1, 5, m - 3)])
             matrix = (basis * values) @ basis.T
-            found = find_bottom_eigenpairs(
+            actual = find_bottom_eigenpairs(
                 lambda x, a=matrix: a @ x,
                 lambda r: r,
                 rng.normal(size=(m, 5)),
@@ -231,12 +233,12 @@ class TestIterating:
                 accuracy=1e-10,
                 max_products=400,
             )
-            np.testing.assert_allclose(found.values[:d], values[:d], rtol=0, atol=1e-8)
-            away = 1 - np.linalg.norm(basis[:, :d].T @ found.vectors[:, :d], axis=0).min()
-            assert away < 1e-6 or gap < 1e-6 or not found.converged
-            residual = matrix @ found.vectors - found.vectors * found.values
+            np.testing.assert_allclose(actual.values[:d], values[:d], rtol=0, atol=1e-8)
+            moved = 1 - np.linalg.norm(basis[:, :d].T @ actual.vectors[:, :d], axis=0).min()
+            assert moved < 1e-6 or gap < 1e-6 or not actual.converged
+            residual = matrix @ actual.vectors - actual.vectors * actual.values
             np.testing.assert_allclose(
-                np.linalg.norm(residual, axis=0), found.residuals, rtol=0, atol=1e-12
+                np.linalg.norm(residual, axis=0), actual.residuals, rtol=0, atol=1e-12
             )
 
     @pytest.mark.parametrize("storage", ["stored", "columns"])
@@ -278,25 +280,25 @@ class TestSoftWarpsThroughHoles:
         return DefGPA(self.warp, solver=Dense()).fit(soft).alignment_
 
     def test_iterations_get_there_all_the_same(self, soft, expected):
-        found = DefGPA(self.warp, solver=Iterative()).fit(soft).alignment_
-        assert found.diagnostics.method == "iterative"
-        assert found.diagnostics.n_products > Tuning().patience
-        assert_same_alignment(found, expected, rtol=AGREED)
+        alignment = DefGPA(self.warp, solver=Iterative()).fit(soft).alignment_
+        assert alignment.diagnostics.method == "iterative"
+        assert alignment.diagnostics.n_products > Tuning().patience
+        assert_same_alignment(alignment, expected, rtol=AGREED)
 
     def test_by_default_moderate_sets_are_solved_whole(self, soft, expected):
-        found = DefGPA(self.warp).fit(soft).alignment_
-        assert found.diagnostics.method == "dense"
-        assert_same_alignment(found, expected, rtol=AGREED)
+        alignment = DefGPA(self.warp).fit(soft).alignment_
+        assert alignment.diagnostics.method == "dense"
+        assert_same_alignment(alignment, expected, rtol=AGREED)
 
     def test_by_default_large_sets_are_not(self, soft, expected):
-        found = DefGPA(self.warp, tuning=Tuning(moderate_landmarks=599)).fit(soft).alignment_
-        assert found.diagnostics.method == "iterative"
-        assert_same_alignment(found, expected, rtol=AGREED)
+        alignment = DefGPA(self.warp, tuning=Tuning(moderate_landmarks=599)).fit(soft).alignment_
+        assert alignment.diagnostics.method == "iterative"
+        assert_same_alignment(alignment, expected, rtol=AGREED)
 
     def test_the_patience_of_a_stated_solver_is_the_users(self, soft):
         with warned_of("stopped after", "products", "Dense()"):
-            found = DefGPA(self.warp, solver=Iterative(max_products=200)).fit(soft).alignment_
-        assert 200 <= found.diagnostics.n_products < 250
+            alignment = DefGPA(self.warp, solver=Iterative(max_products=200)).fit(soft).alignment_
+        assert 200 <= alignment.diagnostics.n_products < 250
 
 
 class TestPreconditioner:
@@ -314,8 +316,8 @@ class TestPreconditioner:
         """n shapes, or one that stands for all: only the number of products differs."""
         expected = DefGPA(solver=Dense()).fit(many).reference_
         tuning = Tuning(exact_inverse_features=limit)
-        found = DefGPA(solver=Iterative(), tuning=tuning).fit(many)
-        assert_same_shape(found.reference_, expected, rtol=AGREED)
+        actual = DefGPA(solver=Iterative(), tuning=tuning).fit(many)
+        assert_same_shape(actual.reference_, expected, rtol=AGREED)
 
     def test_the_representative_inverse_helps(self):
         """Without it thousands of products would be needed, with it tens."""
@@ -326,11 +328,11 @@ class TestPreconditioner:
     def test_a_second_shape_tells_soft_directions_apart(self):
         """One shape takes what it can bend for free; another one may not."""
         shapes = Shapes(smooth_family(seed=31, n=6, m=700, d=3))
-        warp, one = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
-        both = DefGPA(warp, solver=Iterative()).solve(shapes)
-        alone = DefGPA(warp, solver=Iterative(), tuning=one).solve(shapes)
-        assert both.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
-        assert_same_shape(both.reference, alone.reference, rtol=AGREED)
+        warp, first = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
+        common = DefGPA(warp, solver=Iterative())._solve(shapes)
+        alone = DefGPA(warp, solver=Iterative(), tuning=first)._solve(shapes)
+        assert common.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
+        assert_same_shape(common.reference, alone.reference, rtol=AGREED)
 
 
 @pytest.mark.parametrize("changed", [{"cache_bytes": 0}, {"row_bytes": 0}], ids=str)
@@ -340,7 +342,7 @@ def test_however_much_is_made_or_read_landmarks_at_a_time_the_product_is_the_sam
     block = rng.normal(size=(600, 3))
     usual = Tuning(batch_bytes=1 << 18, few_bytes=0)
     tunings = [usual, replace(usual, **changed)]
-    costs = [build_cost(geometry, ThinPlateSpline(), tuning=own) for own in tunings]
+    costs = [build_cost(geometry, ThinPlateSpline(), tuning=tuning) for tuning in tunings]
     assert len(costs[0].factors) > 1
     expected = costs[0].dense() @ block
     for cost in costs:
@@ -351,9 +353,9 @@ def test_threads_change_nothing(monkeypatch):
     """Blocks on two threads or on one: the same sums in the same order."""
     shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
     model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
-    single = model.solve(shapes)
+    single = model._solve(shapes)
     monkeypatch.setattr("defgpa.threads.count_threads", lambda: 4)
-    several = model.solve(shapes)
+    several = model._solve(shapes)
     np.testing.assert_array_equal(several.reference, single.reference)
     np.testing.assert_array_equal(several.aligned, single.aligned)
     np.testing.assert_allclose(single.reference.mean(axis=0), 0, **EXACT)

@@ -29,10 +29,10 @@ def test_results_come_in_the_order_of_the_parts(two_threads):
         time.sleep(0.001 * (part % 3))
         return part, threading.get_ident()
 
-    found = map_blocks(work, range(40))
-    assert [part for part, _ in found] == list(range(40))
-    assert len({thread for _, thread in found}) == 2
-    assert threading.get_ident() in {thread for _, thread in found}
+    actual = map_blocks(work, range(40))
+    assert [part for part, _ in actual] == list(range(40))
+    assert len({thread for _, thread in actual}) == 2
+    assert threading.get_ident() in {thread for _, thread in actual}
 
 
 def test_blas_is_held_to_one_thread_and_nothing_nests(two_threads):
@@ -67,10 +67,10 @@ def test_busy_helpers_are_not_waited_for(two_threads):
     release = threading.Event()
     busy = [threads._get_helpers().submit(release.wait) for _ in range(16)]
     try:
-        found = map_blocks(lambda part: threading.get_ident(), range(10))
+        actual = map_blocks(lambda part: threading.get_ident(), range(10))
     finally:
         release.set()
-    assert set(found) == {threading.get_ident()}
+    assert set(actual) == {threading.get_ident()}
     assert all(helper.result() for helper in busy)
 
 
@@ -85,19 +85,19 @@ def test_allowances_are_restored():
 
 
 def test_another_thread_has_its_own_allowance(two_threads):
-    found = []
-    other = threading.Thread(target=lambda: found.append(count_threads()))
-    other.start()
-    other.join()
-    assert found == [1]  # BLAS is held to one
+    actual = []
+    second = threading.Thread(target=lambda: actual.append(count_threads()))
+    second.start()
+    second.join()
+    assert actual == [1]  # BLAS is held to one
 
 
 def in_another_thread(work):
-    found = []
-    other = threading.Thread(target=lambda: found.append(work()))
-    other.start()
-    other.join()
-    return found[0]
+    actual = []
+    second = threading.Thread(target=lambda: actual.append(work()))
+    second.start()
+    second.join()
+    return actual[0]
 
 
 def held_to():
@@ -120,13 +120,13 @@ def test_the_limit_is_lifted_whichever_thread_leaves_last():
             entered.set()
             leave.wait()
 
-    other = threading.Thread(target=hold)
+    second = threading.Thread(target=hold)
     with one_blas_thread():
-        other.start()
+        second.start()
         entered.wait()
     assert blas_threads() == {1}
     leave.set()
-    other.join()
+    second.join()
     assert blas_threads() == before
 
 
@@ -134,11 +134,11 @@ def test_a_fit_on_another_thread_has_the_same_digits():
     points = smooth_family(seed=4, n=10, m=900, d=3)
 
     def fit():
-        found = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
-        return found.reference, found.datum_residuals
+        alignment = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
+        return alignment.reference, alignment.datum_residuals
 
-    for one, two in zip(fit(), in_another_thread(fit), strict=True):
-        np.testing.assert_array_equal(one, two)
+    for first, two in zip(fit(), in_another_thread(fit), strict=True):
+        np.testing.assert_array_equal(first, two)
 
 
 def test_a_forked_process_is_not_held_by_the_threads_it_lost():
@@ -181,6 +181,6 @@ def test_the_threads_change_no_digit(missing):
     for n_threads in (1, 2):
         with use_threads(n_threads):
             fits.append(DefGPA(ThinPlateSpline(3)).fit(points).alignment_)
-    one, two = fits
-    np.testing.assert_array_equal(one.reference, two.reference)
-    np.testing.assert_array_equal(one.aligned, two.aligned)
+    first, two = fits
+    np.testing.assert_array_equal(first.reference, two.reference)
+    np.testing.assert_array_equal(first.aligned, two.aligned)

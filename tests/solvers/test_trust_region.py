@@ -125,8 +125,8 @@ class Ledge(Slide):
 
 
 def test_a_curved_valley_is_followed_to_its_end():
-    found, _ = minimise(Valley(-1.2, 1.0))
-    np.testing.assert_allclose([found.x, found.y], 1, **EXACT)
+    actual, _ = minimise(Valley(-1.2, 1.0))
+    np.testing.assert_allclose([actual.x, actual.y], 1, **EXACT)
 
 
 def spread_spectrum(rng, rank):
@@ -137,8 +137,8 @@ def spread_spectrum(rng, rank):
 def test_a_quadratic_is_solved_and_every_step_goes_down(rng):
     H, truth = spread_spectrum(rng, 12), rng.normal(size=12)
     start = Quadratic(H, H @ truth, np.zeros(12), [])
-    found, _ = minimise(start)
-    np.testing.assert_allclose(found.x, truth, **PARITY)
+    actual, _ = minimise(start)
+    np.testing.assert_allclose(actual.x, truth, **PARITY)
     assert len(start.visited) > 10
     assert (np.diff(start.visited) <= 0).all()
 
@@ -149,23 +149,23 @@ def test_directions_that_cost_nothing_are_left_alone(rng):
     truth = H @ rng.normal(size=12)
     scale = np.sqrt(np.diag(H))
     H, truth = H / np.outer(scale, scale), truth * scale
-    found, _ = minimise(Quadratic(H, H @ truth, np.zeros(12), []))
-    np.testing.assert_allclose(found.x, np.linalg.pinv(H) @ H @ truth, **PARITY)
+    actual, _ = minimise(Quadratic(H, H @ truth, np.zeros(12), []))
+    np.testing.assert_allclose(actual.x, np.linalg.pinv(H) @ H @ truth, **PARITY)
 
 
 def test_at_the_minimum_nothing_is_done():
-    found, steps = minimise(Valley(1.0, 1.0))
+    actual, steps = minimise(Valley(1.0, 1.0))
     assert steps == 0
-    assert found == Valley(1.0, 1.0)
+    assert actual == Valley(1.0, 1.0)
 
 
 def test_a_saddle_is_left_downwards():
-    found, _ = minimise(Saddle(1e-6, 0.5))
-    np.testing.assert_allclose([abs(found.x), found.y], [1, 0], **EXACT)
+    actual, _ = minimise(Saddle(1e-6, 0.5))
+    np.testing.assert_allclose([abs(actual.x), actual.y], [1, 0], **EXACT)
 
 
 @pytest.mark.parametrize(("start", "steps"), [(Slide(1.0, 0.0), 300), (Ledge(1.0, 0.0), 0)])
 def test_a_descent_without_end_or_stopped_by_rounding_is_not_on_flat_ground(start, steps):
-    found, taken = minimise(start)
+    actual, taken = minimise(start)
     assert taken == steps
-    assert found.relative_gradient > GRADIENT_TOLERANCE
+    assert actual.relative_gradient > GRADIENT_TOLERANCE

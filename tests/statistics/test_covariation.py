@@ -53,11 +53,11 @@ def with_modules(seed=1, n=60):
 def test_every_result_prints_briefly_and_becomes_a_table(name):
     x = made()
     x[3, 2] = np.nan
-    found = RESULTS[name](x)
-    text = str(found)
+    actual = RESULTS[name](x)
+    text = str(actual)
     assert "1 of 192 landmarks (0.5%) completed" in text
     assert len(text) < 2000
-    assert len(found.to_pandas()) == len(found.to_csv().splitlines()) - 1
+    assert len(actual.to_pandas()) == len(actual.to_csv().splitlines()) - 1
 
 
 MODULES = "a" * 5 + "b" * 7  # landmarks 1–5 and 6–12
@@ -72,14 +72,14 @@ def read_figures(text):
 def test_two_block_pls_equals_geomorph():
     r, z, *values = read_figures(geomorph_numbers("two.b.pls"))
     p, singular, x_scores, y_scores = values[0], values[1:11], values[11:17], values[17:23]
-    found = two_block_pls(shared_points("plethodon2d"), partition=MODULES)
-    np.testing.assert_allclose(found.r, r, rtol=1e-6)
-    np.testing.assert_allclose(found.singular_values, singular, rtol=2e-5)
-    sign = np.sign(found.x_scores[0, 0] * x_scores[0])
-    np.testing.assert_allclose(sign * found.x_scores[:6, 0], x_scores, rtol=2e-4)
-    np.testing.assert_allclose(sign * found.y_scores[:6, 0], y_scores, rtol=2e-4)
-    assert found.z == pytest.approx(z, abs=0.5)
-    assert found.p == p
+    actual = two_block_pls(shared_points("plethodon2d"), partition=MODULES)
+    np.testing.assert_allclose(actual.r, r, rtol=1e-6)
+    np.testing.assert_allclose(actual.singular_values, singular, rtol=2e-5)
+    sign = np.sign(actual.x_scores[0, 0] * x_scores[0])
+    np.testing.assert_allclose(sign * actual.x_scores[:6, 0], x_scores, rtol=2e-4)
+    np.testing.assert_allclose(sign * actual.y_scores[:6, 0], y_scores, rtol=2e-4)
+    assert actual.z == pytest.approx(z, abs=0.5)
+    assert actual.p == p
 
 
 def test_integration_and_modularity_equal_geomorph():
@@ -98,32 +98,32 @@ def test_integration_and_modularity_equal_geomorph():
 
 def test_interval_of_the_covariance_ratio_is_that_of_resampled_specimens():
     x = with_modules(n=20)
-    found = modularity(x, "aaaaaabbbbbb", 9, seed=4)
+    actual = modularity(x, "aaaaaabbbbbb", 9, seed=4)
     rng, y = np.random.default_rng([4, 3]), tangent_space(x)
     ratios = [
         modularity(y[rng.integers(20, size=20)], "aaaaaabbbbbb", 1, interval=False,
                    superimpose=False).observed
         for _ in range(999)
     ]  # fmt: skip
-    np.testing.assert_allclose(found.interval, np.quantile(ratios, [0.025, 0.975]), rtol=1e-9)
+    np.testing.assert_allclose(actual.interval, np.quantile(ratios, [0.025, 0.975]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("block", ["x", "y"])
 def test_shapes_along_an_axis_have_its_score(block):
     x = made(6)
-    found = two_block_pls(x, partition="aaaabbbb", n_permutations=1)
-    shape = found.predict(0.3, axis=2, block=block)
-    axes, center = getattr(found, f"{block}_axes"), getattr(found, f"{block}_center")
+    actual = two_block_pls(x, partition="aaaabbbb", n_permutations=1)
+    shape = actual.predict(0.3, axis=2, block=block)
+    axes, center = getattr(actual, f"{block}_axes"), getattr(actual, f"{block}_center")
     assert shape.shape == (4, 2)
     np.testing.assert_allclose(axes @ (shape.ravel() - center), 0.3 * np.eye(8)[1], atol=1e-12)
     with pytest.raises(DefgpaError, match="'axis' is 1 to 8"):
-        found.predict(0.3, axis=9)
+        actual.predict(0.3, axis=9)
 
 
 def test_second_block_may_be_other_shapes():
     x, y = made(6), made(7, m=5)
-    found = two_block_pls(x, y, n_permutations=1)
-    assert found.predict(0.1, block="y").shape == (5, 2)
+    actual = two_block_pls(x, y, n_permutations=1)
+    assert actual.predict(0.1, block="y").shape == (5, 2)
 
 
 NULL_TESTS = {
@@ -142,39 +142,41 @@ def test_p_is_uniform_without_an_effect(name):
 
 def test_vrel_and_its_z_by_their_definitions():
     x = made(3, 40)
-    found = eigenvalue_variance(x)
+    actual = eigenvalue_variance(x)
     flat = tangent_space(x).reshape(40, -1)
     values = np.linalg.eigvalsh(np.cov(flat.T))
     values = values[values > 1e-12 * values.max()]
     k = len(values)
     vrel = np.var(values, ddof=1) / (values.mean() ** 2 * k)
     null = (k + 2) / (k * 39 + 2)
-    assert found.vrel == pytest.approx(vrel)
-    assert found.z == pytest.approx(np.arctanh(2 * vrel - 1) + abs(np.arctanh(2 * null - 1)))
+    assert actual.vrel == pytest.approx(vrel)
+    assert actual.z == pytest.approx(np.arctanh(2 * vrel - 1) + abs(np.arctanh(2 * null - 1)))
 
 
 def test_r_pls_is_the_correlation_along_the_axes_of_largest_covariance():
     x, y = made(2, d=3), np.random.default_rng(3).normal(size=(24, 4))
-    found = two_block_pls(x, y, n_permutations=9)
+    actual = two_block_pls(x, y, n_permutations=9)
     X = tangent_space(x).reshape(24, -1)
     X, Y = X - X.mean(axis=0), y - y.mean(axis=0)
-    assert found.r == pytest.approx(np.corrcoef(found.x_scores[:, 0], found.y_scores[:, 0])[0, 1])
-    covariance = (X @ found.x_axes[0]) @ (Y @ found.y_axes[0]) / 23
-    assert found.singular_values[0] == pytest.approx(covariance)
+    assert actual.r == pytest.approx(
+        np.corrcoef(actual.x_scores[:, 0], actual.y_scores[:, 0])[0, 1]
+    )
+    covariance = (X @ actual.x_axes[0]) @ (Y @ actual.y_axes[0]) / 23
+    assert actual.singular_values[0] == pytest.approx(covariance)
     rng = np.random.default_rng(4)
     for _ in range(200):  # no other pair of axes covaries more
         u, v = rng.normal(size=X.shape[1]), rng.normal(size=4)
-        other = (X @ u) @ (Y @ v) / 23 / np.linalg.norm(u) / np.linalg.norm(v)
-        assert abs(other) < covariance
+        second = (X @ u) @ (Y @ v) / 23 / np.linalg.norm(u) / np.linalg.norm(v)
+        assert abs(second) < covariance
 
 
 def test_permuted_r_pls_is_that_of_the_shuffled_block():
     x, y = made(2), np.random.default_rng(3).normal(size=(24, 2))
-    found = two_block_pls(x, y, n_permutations=1, seed=5)
+    actual = two_block_pls(x, y, n_permutations=1, seed=5)
     sequence = np.random.SeedSequence(5).spawn(1)[0]
     order = np.random.default_rng(sequence).permuted(np.arange(24)[None], axis=1)[0]
     again = two_block_pls(x, y[order], n_permutations=1)
-    assert found.permuted[0] == pytest.approx(again.r)
+    assert actual.permuted[0] == pytest.approx(again.r)
 
 
 def test_modules_are_found_and_one_module_is_not():
@@ -215,13 +217,13 @@ def test_the_covariance_ratio_by_its_definition_does_not_depend_on_the_pose(d):
 def test_three_modules_are_integrated_in_pairs():
     x = made(9, 40, 9)
     x[:, ::3] += 0.2 * np.random.default_rng(1).normal(size=(40, 1, 2))
-    found = integration(x, list("abc") * 3, n_permutations=19)
-    assert found.pairs.shape == (3, 3)
-    assert found.observed == pytest.approx(found.pairs[np.triu_indices(3, 1)].mean())
+    actual = integration(x, list("abc") * 3, n_permutations=19)
+    assert actual.pairs.shape == (3, 3)
+    assert actual.observed == pytest.approx(actual.pairs[np.triu_indices(3, 1)].mean())
     by_name = integration(
         x, {"a": ["1", "4", "7"], "b": ["2", "5", "8"], "c": [2, 5, 8]}, n_permutations=19
     )
-    np.testing.assert_allclose(by_name.pairs, found.pairs, **EXACT)
+    np.testing.assert_allclose(by_name.pairs, actual.pairs, **EXACT)
 
 
 def test_vrel_lies_between_noise_and_one_axis():
@@ -229,8 +231,8 @@ def test_vrel_lies_between_noise_and_one_axis():
     rng = np.random.default_rng(4)
     axis = rng.normal(size=(8, 2))
     moved = made(3, 400, noise=1e-4) + 0.1 * axis * rng.normal(size=(400, 1, 1))
-    one = eigenvalue_variance(moved).vrel
-    assert 0 <= noise < 0.2 < 0.9 < one <= 1
+    first = eigenvalue_variance(moved).vrel
+    assert 0 <= noise < 0.2 < 0.9 < first <= 1
 
 
 def test_posteriors_are_those_of_models_without_the_specimen():
@@ -238,27 +240,37 @@ def test_posteriors_are_those_of_models_without_the_specimen():
     codes = np.repeat([0, 1, 2], [7, 9, 8])
     scores = rng.normal(size=(24, 4)) + 0.8 * rng.normal(size=(3, 4))[codes]
     priors = np.full(3, 1 / 3)
-    found = leave_one_out(scores, codes, priors)
+    actual = leave_one_out(scores, codes, priors)
     for i in (0, 8, 20):
-        rest, labels = np.delete(scores, i, axis=0), np.delete(codes, i)
-        means = np.stack([rest[labels == k].mean(axis=0) for k in range(3)])
-        deviations = rest - means[labels]
+        remaining, labels = np.delete(scores, i, axis=0), np.delete(codes, i)
+        means = np.stack([remaining[labels == k].mean(axis=0) for k in range(3)])
+        deviations = remaining - means[labels]
         pooled = deviations.T @ deviations / 20  # n − g, as MASS
-        away = scores[i] - means
-        logs = -0.5 * np.einsum("gp,pq,gq->g", away, np.linalg.inv(pooled), away)
+        moved = scores[i] - means
+        logs = -0.5 * np.einsum("gp,pq,gq->g", moved, np.linalg.inv(pooled), moved)
         expected = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-        np.testing.assert_allclose(found[i], expected, rtol=1e-6)
+        np.testing.assert_allclose(actual[i], expected, rtol=1e-6)
 
 
-def test_random_groups_are_classified_no_better_than_by_chance():
-    accuracies = [classify(made(s), list("ab") * 12, 4, 2).accuracy for s in range(12)]
-    assert 0.3 < np.mean(accuracies) < 0.62
+@pytest.mark.parametrize("n_components", [4, None])
+def test_random_groups_are_classified_no_better_than_by_chance(n_components):
+    """Also where the number of components is chosen, which specimens must not flatter."""
+    groups = list("ab") * 12
+    accuracies = [classify(made(s), groups, n_components, 2).accuracy for s in range(16)]
+    assert 0.35 < np.mean(accuracies) < 0.55
+
+
+def test_components_are_chosen_where_a_group_has_two_specimens():
+    x = made(8, 20, noise=0.02)
+    x[18:, 3, 0] += 0.5
+    actual = classify(x, ["a"] * 18 + ["b"] * 2, n_permutations=2)
+    assert np.isfinite(actual.posterior).all()
 
 
 def test_between_group_scores_show_groups_in_noise_unless_left_out():
     x, groups = made(5, 24, 30), np.arange(24) % 3
-    found = classify(x, groups, 3, 2)
-    naive, honest = found.between_scores, found.between_scores_left_out
+    actual = classify(x, groups, 3, 2)
+    naive, honest = actual.between_scores, actual.between_scores_left_out
 
     def separation(scores):
         means = np.stack([scores[groups == k].mean(axis=0) for k in range(3)])
@@ -270,19 +282,19 @@ def test_between_group_scores_show_groups_in_noise_unless_left_out():
 def test_a_canonical_axis_is_the_change_of_shape_that_separates():
     x = made(8, 40, noise=0.02)
     x[20:, 3, 0] += 0.3
-    found = classify(x, ["a"] * 20 + ["b"] * 20, 3, 19)
-    assert found.accuracy > 0.95
-    assert np.abs(found.axes[0]).max(axis=1).argmax() == 3
-    assert found.mahalanobis_p[0, 1] == found.procrustes_p[0, 1] == 0.05
+    actual = classify(x, ["a"] * 20 + ["b"] * 20, 3, 19)
+    assert actual.accuracy > 0.95
+    assert np.abs(actual.axes[0]).max(axis=1).argmax() == 3
+    assert actual.mahalanobis_p[0, 1] == actual.procrustes_p[0, 1] == 0.05
 
 
 def test_disparity_differs_where_dispersion_does_and_is_uniform_elsewhere():
     rng = np.random.default_rng(0)
     spread = np.repeat([0.02, 0.08], 12)[:, None, None]
     x = rng.normal(size=(8, 2)) + spread * rng.normal(size=(24, 8, 2))
-    found = disparity(x, ["a"] * 12 + ["b"] * 12)
-    assert found.p[0, 1] < 0.01
-    assert found.intervals[0, 1] < found.intervals[1, 0]
+    actual = disparity(x, ["a"] * 12 + ["b"] * 12)
+    assert actual.p[0, 1] < 0.01
+    assert actual.intervals[0, 1] < actual.intervals[1, 0]
     p = [disparity(made(s), ["a"] * 12 + ["b"] * 12, n_permutations=99).p[0, 1] for s in range(60)]
     assert 0.3 < np.mean(p) < 0.7
     assert np.mean(np.array(p) <= 0.05) < 0.15

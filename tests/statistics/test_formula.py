@@ -77,6 +77,16 @@ def test_the_language_admits(right):
         "I(a:b)",
         "I(a := 3)",
         "a # comment",
+        "poly(size, 10**10)",
+        "poly(size, 2.5)",
+        "poly(size, b)",
+        "scale(size, 3)",
+        "I(True)",
+        "3*a",
+        "a +",
+        "a b",
+        "*".join(["(a + b)"] * 9),
+        "((a + b)^9)^9",
     ],
 )
 def test_the_language_refuses_in_a_sentence(right):
@@ -114,3 +124,36 @@ def test_functions_of_the_language_are_evaluated():
     ):
         model = procrustes_anova(f"shape ~ {right}", x, {"age": age}, 2)
         assert sum(row.df for row in list(model.table)[:-2]) == df
+
+
+@pytest.mark.parametrize(
+    ("right", "message"),
+    [
+        ("poly(age, 10**10)", "whole number from 1 to 12"),
+        ("poly(age, 2.5)", "whole number from 1 to 12"),
+        ("poly(k, 2)", "Functions need columns of numbers"),
+        ("sqrt(age)", r"sqrt\(age\) has no value for some shapes \(log and sqrt are of positive"),
+        ("log(gap)", "Functions need columns of numbers without gaps"),
+        ("gap", "the column has 2 empty cells"),
+        ("I(age / zero)", "not finite everywhere"),
+        ("k *", "an operator lacks"),
+        ("exp(exp)", "has the name of a function"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said_without_the_insides_of_a_parser(right, message):
+    x = np.random.default_rng(0).normal(size=(12, 6, 2))
+    data = {"age": np.linspace(-1, 9, 12), "k": list("abc") * 4, "zero": np.zeros(12)}
+    data |= {"gap": [1.0, 2.0, 3.0, 4.0, 5.0, None] * 2, "exp": np.arange(12)}
+    with pytest.raises(DefgpaError, match=message) as findings:
+        procrustes_anova(f"shape ~ {right}", x, data, n_permutations=2)
+    assert "Error" not in str(findings.value)
+
+
+def test_a_hat_inside_a_function_is_a_power():
+    """It was the exclusive or of whole numbers."""
+    x = np.random.default_rng(0).normal(size=(12, 6, 2))
+    data = {"count": np.arange(12), "square": np.arange(12) ** 2}
+    hat, square = (
+        procrustes_anova(f"shape ~ {right}", x, data, 2).table for right in ("I(count^2)", "square")
+    )
+    assert next(iter(hat)).ss == pytest.approx(next(iter(square)).ss, rel=1e-12)

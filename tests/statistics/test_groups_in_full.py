@@ -40,23 +40,23 @@ def grown(n=40, angle=0.0, seed=0, noise=0.01):
 
 def test_components_of_allometry_are_those_of_geomorph(plethodon):
     points, data = plethodon
-    found = group_allometry(points, data["species"], n_permutations=99)
+    actual = group_allometry(points, data["species"], n_permutations=99)
     expected = {
         "common_component": [-0.03807704391, -0.04231831808, -0.05965479680],
         "regression_scores": [-0.05194136051, -0.04570818924, -0.05886630572],
         "predicted_line": [-0.02773874572, -0.03135165678, -0.03661038538],
     }
     for name, numbers in expected.items():
-        values = getattr(found, name)[:3]
+        values = getattr(actual, name)[:3]
         np.testing.assert_allclose(values * np.sign(values[0] * numbers[0]), numbers, rtol=2e-5)
 
 
 def test_slopes_at_an_angle_are_told_apart_and_parallel_ones_are_not():
     x, groups, size = grown(angle=0.9)
-    found = group_allometry(x, groups, size, 199)
-    assert found.angles[0, 1] == pytest.approx(np.degrees(0.9), abs=12)
-    assert found.angle_p[0, 1] < 0.02
-    assert "angle" in str(found)
+    actual = group_allometry(x, groups, size, 199)
+    assert actual.angles[0, 1] == pytest.approx(np.degrees(0.9), abs=12)
+    assert actual.angle_p[0, 1] < 0.02
+    assert "angle" in str(actual)
     p = [
         group_allometry(*grown(seed=s, noise=0.1)[:2], n_permutations=49).angle_p[0, 1]
         for s in range(30)
@@ -66,8 +66,8 @@ def test_slopes_at_an_angle_are_told_apart_and_parallel_ones_are_not():
 
 def test_size_corrected_shapes_have_no_allometry_within_groups():
     x, groups, size = grown()
-    found = group_allometry(x, groups, size, 9)
-    corrected = found.correct_size()
+    actual = group_allometry(x, groups, size, 9)
+    corrected = actual.correct_size()
     again = procrustes_anova(
         "shape ~ group + log(size)",
         corrected,
@@ -77,7 +77,7 @@ def test_size_corrected_shapes_have_no_allometry_within_groups():
     )
     assert again["log(size)"].r_squared < 1e-9
     np.testing.assert_allclose(
-        corrected.points.mean(axis=0), found.anova.tangents.mean(axis=0), **EXACT
+        corrected.points.mean(axis=0), actual.anova.tangents.mean(axis=0), **EXACT
     )
 
 
@@ -94,7 +94,7 @@ def test_added_terms_are_those_of_the_sequential_table(plethodon):
     points, data = plethodon
     small = procrustes_anova("shape ~ species + site", points, data, 99)
     large = procrustes_anova("shape ~ species * site", points, data, 99)
-    table = compare_models(small, large)
+    table = compare_models(small, large).table
     assert table["added terms"].ss == pytest.approx(large["species:site"].ss)
     assert table["added terms"].f == pytest.approx(large["species:site"].f)
     assert table["added terms"].p == large["species:site"].p
@@ -111,19 +111,19 @@ def test_trajectories_differ_in_the_way_they_were_made():
     way = np.where((groups == "a")[:, None, None], axes[0], axes[1])
     steps = stages.astype(float)[:, None, None]
     x = base + 0.1 * steps * way + 0.01 * rng.normal(size=(60, 8, 2))
-    found = trajectories(x, groups, stages, 99)
-    assert found.means.shape == (2, 3, 8, 2)
-    assert found.angle_p[0, 1] == 0.01
-    assert "Trajectories through 3 stages" in str(found)
+    actual = trajectories(x, groups, stages, 99)
+    assert actual.means.shape == (2, 3, 8, 2)
+    assert actual.angle_p[0, 1] == 0.01
+    assert "Trajectories through 3 stages" in str(actual)
     y = tangent_space(x)
     first = y[(groups == "a") & (stages == "1")].mean(axis=0)
-    np.testing.assert_allclose(found.means[0, 0], first, **EXACT)
+    np.testing.assert_allclose(actual.means[0, 0], first, **EXACT)
     same = trajectories(
         base + 0.1 * steps * axes[0] + 0.05 * rng.normal(size=(60, 8, 2)), groups, stages, 99
     )
     assert same.angle_p[0, 1] > 0.03
     assert 0 <= same.form_distances[0, 1] <= np.sqrt(2)
-    assert "form" in str(found).splitlines()[-2]
+    assert "form" in str(actual).splitlines()[-2]
     two = stages != "3"  # two points have no form
     assert "form" not in str(trajectories(x[two], groups[two], stages[two], 9)).splitlines()[-2]
     with pytest.raises(DefgpaError, match="every group at every stage"):
@@ -161,16 +161,16 @@ def test_a_biased_observer_is_found_and_an_honest_one_is_not():
 
 def test_sums_of_squares_of_error_are_those_of_the_model():
     x, who, observer = measured(0.03)
-    found = measurement_error(x, who, observer, 9)
+    actual = measurement_error(x, who, observer, 9)
     data = {"who": list(map(str, who)), "observer": list(observer)}
     model = procrustes_anova("shape ~ who + observer", x, data, 9)
     for mine, term in (("subject", "who"), ("replicate", "observer"), ("Residuals", "Residuals")):
-        assert found.table[mine].ss == pytest.approx(model[term].ss)
-    assert found.table["replicate"].f == pytest.approx(model["observer"].f)
+        assert actual.table[mine].ss == pytest.approx(model[term].ss)
+    assert actual.table["replicate"].f == pytest.approx(model["observer"].f)
 
 
 def test_size_differs_between_sides_where_it_was_made_to():
     x, who, side = measured(0.0)
     x[20:] *= 1.1
-    found = symmetry(x, individual=who, side=side, n_permutations=99)
-    assert found.size_table["side"].p < 0.05
+    actual = symmetry(x, individual=who, side=side, n_permutations=99)
+    assert actual.size_table["side"].p < 0.05

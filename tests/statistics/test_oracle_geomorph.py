@@ -106,12 +106,12 @@ def test_disparity_of_groups(plethodon, monkeypatch):
     points, data = plethodon
     use_permutations_of_r(monkeypatch, 40)
     numbers = read_numbers(read_block("disparity plethodon"))
-    found = disparity(points, "species:site", data=data)
-    order = [found.groups.index(f"{a}.{b}") for a in ("Jord", "Teyah") for b in ("Allo", "Symp")]
-    np.testing.assert_allclose(found.variances[order], numbers[:4], **ORACLE)
-    differences = found.differences[np.ix_(order, order)]
+    actual = disparity(points, "species:site", data=data)
+    order = [actual.groups.index(f"{a}.{b}") for a in ("Jord", "Teyah") for b in ("Allo", "Symp")]
+    np.testing.assert_allclose(actual.variances[order], numbers[:4], **ORACLE)
+    differences = actual.differences[np.ix_(order, order)]
     np.testing.assert_allclose(differences.ravel(), numbers[4:20], rtol=1e-4, atol=1e-9)
-    p = np.nan_to_num(found.p[np.ix_(order, order)], nan=1.0)
+    p = np.nan_to_num(actual.p[np.ix_(order, order)], nan=1.0)
     np.testing.assert_allclose(p.ravel(), numbers[20:36], atol=1e-9)
 
 
@@ -131,13 +131,13 @@ def test_two_block_pls(plethodon, monkeypatch):
     points, _ = plethodon
     use_permutations_of_r(monkeypatch, 40, inverse=True)
     numbers = read_numbers(read_block("two.b.pls"))
-    found = two_block_pls(points, partition=PARTITION)
-    assert found.r == pytest.approx(numbers[0], rel=1e-6)
-    assert found.z == pytest.approx(numbers[1], rel=2e-4)
-    assert found.p == 0.001
-    np.testing.assert_allclose(found.singular_values[:10], numbers[3:13], rtol=1e-4)
-    np.testing.assert_allclose(np.abs(found.x_scores[:6, 0]), numbers[13:19], rtol=1e-4)
-    np.testing.assert_allclose(np.abs(found.y_scores[:6, 0]), numbers[19:25], rtol=1e-4)
+    actual = two_block_pls(points, partition=PARTITION)
+    assert actual.r == pytest.approx(numbers[0], rel=1e-6)
+    assert actual.z == pytest.approx(numbers[1], rel=2e-4)
+    assert actual.p == 0.001
+    np.testing.assert_allclose(actual.singular_values[:10], numbers[3:13], rtol=1e-4)
+    np.testing.assert_allclose(np.abs(actual.x_scores[:6, 0]), numbers[13:19], rtol=1e-4)
+    np.testing.assert_allclose(np.abs(actual.y_scores[:6, 0]), numbers[19:25], rtol=1e-4)
 
 
 def test_integration_and_modularity(plethodon, monkeypatch):
@@ -146,27 +146,27 @@ def test_integration_and_modularity(plethodon, monkeypatch):
     r, z, p, ratio, ratio_z, ratio_p = read_numbers(read_block("integration.test"))
     with monkeypatch.context() as patch:
         use_permutations_of_r(patch, 40)
-        found = integration(points, PARTITION)
-    assert found.observed == pytest.approx(r, rel=1e-6)
-    assert found.z == pytest.approx(z, rel=2e-4)
-    assert found.p == p
-    found = modularity(points, PARTITION)
-    assert found.observed == pytest.approx(ratio, rel=1e-4)
-    assert found.z == pytest.approx(ratio_z, abs=0.2)
-    assert found.p == pytest.approx(ratio_p, abs=0.06)
+        actual = integration(points, PARTITION)
+    assert actual.observed == pytest.approx(r, rel=1e-6)
+    assert actual.z == pytest.approx(z, rel=2e-4)
+    assert actual.p == p
+    actual = modularity(points, PARTITION)
+    assert actual.observed == pytest.approx(ratio, rel=1e-4)
+    assert actual.z == pytest.approx(ratio_z, abs=0.2)
+    assert actual.p == pytest.approx(ratio_p, abs=0.06)
 
 
 def test_linear_discriminants(plethodon):
     points, data = plethodon
     text = read_block("prep.lda")
     groups = [f"{a}.{b}" for a, b in zip(data["species"], data["site"], strict=True)]
-    found = classify(points, groups, n_components=10)
+    actual = classify(points, groups, n_components=10)
     names = re.findall(r"^  (\w+\.\w+)\s", text, re.MULTILINE)
-    order = [found.groups.index(name) for name in names]
+    order = [actual.groups.index(name) for name in names]
     rows = re.findall(r"^  \w+\.\w+ ((?:\s+\d+){4})$", text, re.MULTILINE)
     expected = [[int(word) for word in row.split()] for row in rows]
-    assert found.confusion[np.ix_(order, order)].tolist() == expected
-    np.testing.assert_allclose(found.singular_values, read_numbers(text)[-3:], rtol=1e-5)
+    assert actual.confusion[np.ix_(order, order)].tolist() == expected
+    np.testing.assert_allclose(actual.singular_values, read_numbers(text)[-3:], rtol=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -27,10 +27,10 @@ def odd(points, *suspects, method=None):
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DefgpaWarning)
-        found = (method or EuclideanGPA(scaling=True)).fit(points).alignment_
-    named = {(f.shapes[0], f.landmarks) for f in found.findings if f.problem in MISTAKES}
+        alignment = (method or EuclideanGPA(scaling=True)).fit(points).alignment_
+    named = {(f.shapes[0], f.landmarks) for f in alignment.findings if f.problem in MISTAKES}
     assert named == set(suspects)
-    return found
+    return alignment
 
 
 def spoiled_plethodon():
@@ -43,38 +43,38 @@ def spoiled_plethodon():
 
 
 def test_plethodon_has_no_outliers():
-    found = outliers(aligned(shared_points("plethodon2d")))
-    assert not found.flagged.any()
-    np.testing.assert_allclose(found.fences, 0.1115, atol=6e-5)
+    actual = outliers(aligned(shared_points("plethodon2d")))
+    assert not actual.flagged.any()
+    np.testing.assert_allclose(actual.limits, 0.1115, atol=6e-5)
 
 
 @pytest.mark.parametrize("method", [EuclideanGPA(scaling=True), DefGPA(Affine())])
 def test_the_example_of_geomorph_has_its_two_outliers_and_numbers(method):
-    found = outliers(odd(spoiled_plethodon(), *EXCHANGED, method=method))
-    assert np.flatnonzero(found.flagged).tolist() == [1, 25]
-    np.testing.assert_allclose(found.distances[[1, 25]], [0.49987, 0.51433], atol=6e-6)
-    np.testing.assert_allclose(found.fences, 0.11017, atol=6e-6)
-    assert found.order[:2].tolist() == [25, 1]
+    actual = outliers(odd(spoiled_plethodon(), *EXCHANGED, method=method))
+    assert np.flatnonzero(actual.flagged).tolist() == [1, 25]
+    np.testing.assert_allclose(actual.distances[[1, 25]], [0.49987, 0.51433], atol=6e-6)
+    np.testing.assert_allclose(actual.limits, 0.11017, atol=6e-6)
+    assert actual.order[:2].tolist() == [25, 1]
 
 
 def test_power_limit_is_that_of_boxplots_of_transformed_distances():
-    found = outliers(aligned(shared_points("plethodon2d")), limit="power")
-    ranked = np.sort(found.distances)[::-1]
+    actual = outliers(aligned(shared_points("plethodon2d")), limit="power")
+    ranked = np.sort(actual.distances)[::-1]
     exponents = np.linspace(-2, 2, 4001)
     smaller = ranked[1:] / np.exp(np.log(ranked[1:]).mean())
     likelihoods = [-np.log(np.var((smaller**e - 1) / e)) if e else -np.inf for e in exponents]
     exponent = exponents[np.argmax(likelihoods)]
     low, high = np.quantile((ranked**exponent - 1) / exponent, [0.25, 0.75])
     limit = (exponent * (high + 1.5 * (high - low)) + 1) ** (1 / exponent)
-    np.testing.assert_allclose(found.fences, limit, rtol=1e-3)
-    assert not np.allclose(found.fences, 0.1115, rtol=1e-3)
-    assert np.flatnonzero(found.flagged).tolist() == [13]
-    assert "transformed distances" in str(found)
+    np.testing.assert_allclose(actual.limits, limit, rtol=1e-3)
+    assert not np.allclose(actual.limits, 0.1115, rtol=1e-3)
+    assert np.flatnonzero(actual.flagged).tolist() == [13]
+    assert "transformed distances" in str(actual)
 
 
 def test_power_limit_flags_the_two_of_geomorphs_example():
-    found = outliers(odd(spoiled_plethodon(), *EXCHANGED), limit="power")
-    assert np.flatnonzero(found.flagged).tolist() == [1, 25]
+    actual = outliers(odd(spoiled_plethodon(), *EXCHANGED), limit="power")
+    assert np.flatnonzero(actual.flagged).tolist() == [1, 25]
 
 
 def test_unknown_limit_is_refused():
@@ -83,8 +83,8 @@ def test_unknown_limit_is_refused():
 
 
 def test_the_landmarks_that_were_spoiled_are_the_ones_named():
-    found = outliers(odd(spoiled_plethodon(), *EXCHANGED))
-    *first, fifth = found.landmark_table(5)
+    actual = outliers(odd(spoiled_plethodon(), *EXCHANGED))
+    *first, fifth = actual.landmark_table(5)
     assert {(row["name"], row["landmark"]) for row in first} == {
         ("shape_2", "1"),
         ("shape_2", "8"),
@@ -93,7 +93,7 @@ def test_the_landmarks_that_were_spoiled_are_the_ones_named():
     }
     assert all(row["outlier"] for row in first)
     assert fifth["score"] < 0.5 * min(row["score"] for row in first)
-    assert found.landmark_flagged.sum() <= 6  # of 480: two that are odd in the set itself
+    assert actual.landmark_flagged.sum() <= 6  # of 480: two that are odd in the set itself
     assert [row["score"] for row in first] == sorted((r["score"] for r in first), reverse=True)
 
 
@@ -107,44 +107,44 @@ def test_the_table_ranks_specimens_with_their_worst_landmark():
     )
 
 
-def test_a_group_has_its_own_mean_and_fence():
+def test_a_group_has_its_own_mean_and_limit():
     small = smooth_family(seed=41, n=12, m=20, bend=0.02, noise=0.005)
     large = smooth_family(seed=42, n=12, m=20, bend=0.02, noise=0.005)
     points = np.concatenate([small, large])
     groups = ["a"] * 12 + ["b"] * 12
-    own = outliers(aligned(points), groups)
-    np.testing.assert_allclose(own.distances[:12], outliers(aligned(small)).distances, atol=1e-9)
-    np.testing.assert_allclose(own.fences[12:], outliers(aligned(large)).fences, atol=1e-9)
-    assert own.groups == tuple(groups)
-    assert (outliers(aligned(points)).distances > own.distances).all()
+    item = outliers(aligned(points), groups)
+    np.testing.assert_allclose(item.distances[:12], outliers(aligned(small)).distances, atol=1e-9)
+    np.testing.assert_allclose(item.limits[12:], outliers(aligned(large)).limits, atol=1e-9)
+    assert item.groups == tuple(groups)
+    assert (outliers(aligned(points)).distances > item.distances).all()
 
 
 def test_a_stray_landmark_is_found_among_gaps():
     points = smooth_family(seed=43, n=15, m=25, bend=0.05)
     points[3, 7] += [0.8, -0.8]
     points[3, 2] = points[5, 9] = np.nan
-    found = outliers(odd(points, ("shape_4", ("8",))))
-    assert np.isnan(found.landmark_distances[3, 2])
-    assert np.isfinite(found.landmark_distances[3, 7])
-    row = found.landmark_table(1)[0]
+    actual = outliers(odd(points, ("shape_4", ("8",))))
+    assert np.isnan(actual.landmark_distances[3, 2])
+    assert np.isfinite(actual.landmark_distances[3, 7])
+    row = actual.landmark_table(1)[0]
     assert (row["name"], row["landmark"]) == ("shape_4", "8")
-    assert np.argwhere(found.landmark_flagged[3]).ravel().tolist() == [7]
+    assert np.argwhere(actual.landmark_flagged[3]).ravel().tolist() == [7]
 
 
 def test_distances_of_landmarks_are_over_centroid_size():
     points = smooth_family(seed=44, n=15, m=25, bend=0.02, noise=0.002)
     size = np.linalg.norm(points[3] - points[3].mean(axis=0))
     points[3, 7] += [0.6, 0.0]
-    found = outliers(odd(points, ("shape_4", ("8",)))).landmark_distances[3, 7]
-    assert found == pytest.approx(0.6 / size, rel=0.1)
+    actual = outliers(odd(points, ("shape_4", ("8",)))).landmark_distances[3, 7]
+    assert actual == pytest.approx(0.6 / size, rel=0.1)
 
 
 def test_very_many_landmarks_are_predicted_in_shares():
     points = smooth_family(seed=45, n=8, m=900, bend=0.05, noise=0.002)
     points[2, 100] += 0.8
-    found = outliers(odd(points, ("shape_3", ("101",))))
-    assert found.landmark_distances.shape == (8, 900)
-    row = found.landmark_table(1)[0]
+    actual = outliers(odd(points, ("shape_3", ("101",))))
+    assert actual.landmark_distances.shape == (8, 900)
+    row = actual.landmark_table(1)[0]
     assert (row["name"], row["landmark"]) == ("shape_3", "101")
 
 
@@ -160,8 +160,8 @@ def test_shapes_that_do_not_differ_have_no_odd_one(rng):
 
 
 def test_it_prints_briefly_and_goes_to_pandas():
-    found = outliers(aligned(smooth_family(seed=5, n=30)))
-    assert repr(found) == str(found)
-    assert "of 30 specimens beyond the fence" in str(found)
-    assert len(str(found)) < 1500
-    assert found.to_pandas()["name"][0] == found.names[found.order[0]]
+    actual = outliers(aligned(smooth_family(seed=5, n=30)))
+    assert repr(actual) == str(actual)
+    assert "of 30 specimens more than 1.5 × IQR above" in str(actual)
+    assert len(str(actual)) < 1500
+    assert actual.to_pandas()["name"][0] == actual.names[actual.order[0]]

@@ -95,8 +95,8 @@ class TestReadTree:
     def test_tree_of_some_tips_keeps_their_covariance(self):
         tree = read_tree(EIGHT).take(list("hca"))
         full = read_tree(EIGHT).covariance
-        kept = np.array([7, 2, 0])
-        np.testing.assert_allclose(tree.covariance, full[np.ix_(kept, kept)], **EXACT)
+        remaining = np.array([7, 2, 0])
+        np.testing.assert_allclose(tree.covariance, full[np.ix_(remaining, remaining)], **EXACT)
 
     def test_pruned_tree_starts_at_the_last_common_ancestor(self):
         tree = read_tree(EIGHT).take(list("abcd"))
@@ -194,26 +194,28 @@ class TestSignal:
 
 class TestComponents:
     def test_phylomorphospace_equals_geomorph(self, salamanders):
-        found = phylogenetic_components(salamanders, NEWICK)
+        actual = phylogenetic_components(salamanders, NEWICK)
         rows = read_rows("phylomorphospace ancestors PC1-2", 2)
         assert rows.shape == (17, 2)
-        assert_equal_up_to_sign(np.concatenate([found.ancestor_scores, found.scores])[:, :2], rows)
+        assert_equal_up_to_sign(
+            np.concatenate([actual.ancestor_scores, actual.scores])[:, :2], rows
+        )
 
     @pytest.mark.parametrize(
         ("method", "title"), [("phylogenetic", "phylo PCA"), ("aligned", "PaCA")]
     )
     def test_other_components_equal_geomorph(self, salamanders, method, title):
-        found = phylogenetic_components(salamanders, NEWICK, method=method)
+        actual = phylogenetic_components(salamanders, NEWICK, method=method)
         variances = read_rows(title, 4)[0]
-        np.testing.assert_allclose(found.variances[:4], variances, **ORACLE)
+        np.testing.assert_allclose(actual.variances[:4], variances, **ORACLE)
         text = geomorph_numbers("phylogeny").split(f"\n{title}\n")[1].split("Comp2\n", 2)[1]
         scores = [list(map(float, line.split()[1:])) for line in text.splitlines()[:9]]
-        assert_equal_up_to_sign(found.scores[:, :2], np.array(scores))
+        assert_equal_up_to_sign(actual.scores[:, :2], np.array(scores))
 
     def test_ancestors_lie_where_their_scores_are(self, salamanders):
-        found = phylogenetic_components(salamanders, NEWICK)
-        rebuilt = found.center + np.tensordot(found.ancestor_scores, found.components, 1)
-        np.testing.assert_allclose(rebuilt, found.ancestors, atol=1e-9)
+        actual = phylogenetic_components(salamanders, NEWICK)
+        rebuilt = actual.center + np.tensordot(actual.ancestor_scores, actual.components, 1)
+        np.testing.assert_allclose(rebuilt, actual.ancestors, atol=1e-9)
 
     def test_ancestor_between_two_equal_branches_weighs_them_equally(self):
         tree = read_tree("((a:1,b:1):0.0000001,(c:1,d:1):100);")
@@ -236,8 +238,8 @@ class TestComponents:
             assert cost(moved) > cost(states)
 
     def test_table_names_tips_and_nodes(self, salamanders):
-        found = phylogenetic_components(salamanders, NEWICK)
-        lines = found.to_csv().splitlines()
+        actual = phylogenetic_components(salamanders, NEWICK)
+        lines = actual.to_csv().splitlines()
         assert lines[0].startswith("node,component_1")
         assert lines[10].startswith("root,")
         assert len(lines) == 18
@@ -246,17 +248,17 @@ class TestComponents:
 class TestRates:
     def test_rates_equal_geomorph(self, salamanders):
         groups = [int(name in ("P_hoffmani", "P_richmondi", "P_virginia")) for name in SPECIES]
-        found = evolutionary_rates(salamanders, NEWICK, groups)
-        np.testing.assert_allclose(found.rates, [2.318568946e-06, 2.256108004e-06], **ORACLE)
-        assert found.ratio == pytest.approx(1.027685262, rel=2e-5)
-        assert found.p == pytest.approx(0.9655, abs=0.04)
+        actual = evolutionary_rates(salamanders, NEWICK, groups)
+        np.testing.assert_allclose(actual.rates, [2.318568946e-06, 2.256108004e-06], **ORACLE)
+        assert actual.ratio == pytest.approx(1.027685262, rel=2e-5)
+        assert actual.p == pytest.approx(0.9655, abs=0.04)
 
     def test_faster_group_is_found(self):
         rng = np.random.default_rng(2)
         shapes = rng.normal(size=(6, 2)) + 0.01 * rng.normal(size=(8, 6, 2))
         shapes[4:] += 0.1 * rng.normal(size=(4, 6, 2))
-        found = evolutionary_rates(shapes, EIGHT, list("ssssffff"), list("abcdefgh"))
-        assert found.p < 0.05
+        actual = evolutionary_rates(shapes, EIGHT, list("ssssffff"), list("abcdefgh"))
+        assert actual.p < 0.05
 
     def test_species_in_two_groups_is_refused(self):
         doubled = np.repeat(TestMatching.shapes.points, 2, axis=0)

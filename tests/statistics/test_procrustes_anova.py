@@ -82,19 +82,21 @@ def test_the_mean_squares_and_the_total_follow(salamanders):
 
 
 def test_the_four_groups_of_plethodon_differ_but_the_allopatric_ones_do_not(salamanders):
-    found = salamanders.pairwise("species:site")
+    actual = salamanders.pairwise("species:site")
     x = salamanders.tangents
     labels = [".".join(row) for row in zip(*_factors(salamanders), strict=True)]
-    a, b = (found.names.index(name) for name in ("Jord.Allo", "Teyah.Allo"))
+    a, b = (actual.names.index(name) for name in ("Jord.Allo", "Teyah.Allo"))
     means = [
-        x[[own == name for own in labels]].mean(axis=0) for name in ("Jord.Allo", "Teyah.Allo")
+        x[[label == name for label in labels]].mean(axis=0) for name in ("Jord.Allo", "Teyah.Allo")
     ]
-    np.testing.assert_allclose(found.distances[a, b], np.linalg.norm(means[0] - means[1]), **PARITY)
-    assert found.p[a, b] > 0.2
+    np.testing.assert_allclose(
+        actual.distances[a, b], np.linalg.norm(means[0] - means[1]), **PARITY
+    )
+    assert actual.p[a, b] > 0.2
     others = np.triu(np.ones((4, 4), dtype=bool), 1)
     others[min(a, b), max(a, b)] = False
-    assert (found.p[others] == 0.001).all()
-    np.testing.assert_allclose(found.distances, found.distances.T)
+    assert (actual.p[others] == 0.001).all()
+    np.testing.assert_allclose(actual.distances, actual.distances.T)
 
 
 def _factors(model):
@@ -115,10 +117,12 @@ def test_sequential_sums_are_differences_of_residual_sums():
     model = procrustes_anova("shape ~ b + a + a:b", noisy(20), data, 9)
     Y = model.tangents.reshape(20, -1)
     A = [(data["a"] == level).astype(float) for level in "yz"]
-    steps = [[], [data["b"]], [data["b"], *A], [data["b"], *A, *(data["b"] * one for one in A)]]
+    steps = [[], [data["b"]], [data["b"], *A], [data["b"], *A, *(data["b"] * first for first in A)]]
     rss = [naive_rss(Y, columns) for columns in steps]
-    found = [model[term].ss for term in ("b", "a", "b:a" if "b:a" in model.design.terms else "a:b")]
-    np.testing.assert_allclose(found, -np.diff(rss), **EXACT)
+    actual = [
+        model[term].ss for term in ("b", "a", "b:a" if "b:a" in model.design.terms else "a:b")
+    ]
+    np.testing.assert_allclose(actual, -np.diff(rss), **EXACT)
     assert [row.df for row in model.table] == [1, 2, 2, 14, 19]
 
 
@@ -142,7 +146,7 @@ def test_more_coordinates_than_shapes_change_nothing():
     Y, a = rng.normal(size=(9, 6)), rng.normal(size=(9, 1))
     wide = Y @ np.linalg.qr(rng.normal(size=(40, 6)))[0].T  # the same rows, turned in 40 dimensions
     terms = sequential_terms([a])
-    results = [permute_ratios(own, terms, [RESIDUAL], Permutations(50)) for own in (Y, wide)]
+    results = [permute_ratios(item, terms, [RESIDUAL], Permutations(50)) for item in (Y, wide)]
     np.testing.assert_allclose(results[0].permuted, results[1].permuted, **EXACT)
     np.testing.assert_allclose(results[0].observed, results[1].observed, **EXACT)
 
@@ -162,8 +166,8 @@ def test_fitted_and_residual_shapes_add_up_and_predict_the_same(plethodon, salam
         np.sum(salamanders.residuals**2), salamanders["Residuals"].ss, **EXACT
     )
     rows = {"species": ["Jord"], "site": ["Symp"], "size": [1.0]}
-    own = (plethodon[1]["species"] == "Jord") & (plethodon[1]["site"] == "Symp")
-    expected = salamanders.tangents[own].mean(axis=0)
+    item = (plethodon[1]["species"] == "Jord") & (plethodon[1]["site"] == "Symp")
+    expected = salamanders.tangents[item].mean(axis=0)
     np.testing.assert_allclose(salamanders.predict(rows)[0], expected, **EXACT)
 
 
@@ -174,11 +178,11 @@ def test_means_of_groups_are_taken_at_the_same_covariate():
     x = noisy(40, noise=1e-3)
     x[:, 2] += 0.05 * dose[:, None]  # all of the difference is the dose
     model = procrustes_anova("shape ~ dose + kind", x, {"dose": dose, "kind": kind})
-    found = model.pairwise("kind")
+    actual = model.pairwise("kind")
     raw = procrustes_anova("shape ~ kind", x, {"kind": kind}).pairwise("kind")
-    assert found.distances[0, 1] < 0.1 * raw.distances[0, 1]
+    assert actual.distances[0, 1] < 0.1 * raw.distances[0, 1]
     assert raw.p[0, 1] == 0.001
-    assert found.p[0, 1] > 0.05
+    assert actual.p[0, 1] > 0.05
 
 
 def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
@@ -197,12 +201,12 @@ def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
 def test_order_pose_and_size_do_not_matter(plethodon):
     points, data = plethodon
     order = np.random.default_rng(5).permutation(40)
-    other = {key: values[order] for key, values in data.items()}
+    second = {key: values[order] for key, values in data.items()}
     moved_points = moved(points[order], seed=6, scales=(0.2, 5.0))
-    found = procrustes_anova(FORMULA, moved_points, other)
+    actual = procrustes_anova(FORMULA, moved_points, second)
     expected = procrustes_anova(FORMULA, points, data)
-    for row, own in zip(expected.table, found.table, strict=True):
-        np.testing.assert_allclose([own.ss, own.f], [row.ss, row.f], rtol=1e-8)
+    for row, item in zip(expected.table, actual.table, strict=True):
+        np.testing.assert_allclose([item.ss, item.f], [row.ss, row.f], rtol=1e-8)
 
 
 def test_a_mirrored_specimen_is_named_by_every_test():
@@ -215,22 +219,22 @@ def test_a_mirrored_specimen_is_named_by_every_test():
         lambda: allometry(x, n_permutations=9),
         lambda: repeatability(x, who),
     ):
-        with pytest.warns(DefgpaWarning, match="Mirrored.*shape_4") as told:
+        with pytest.warns(DefgpaWarning, match="Mirrored.*shape_4") as record:
             test()
         where = __file__, test.__code__.co_firstlineno  # the call itself, not who called it
-        assert [(one.filename, one.lineno) for one in told] == [where]
+        assert [(first.filename, first.lineno) for first in record] == [where]
 
 
 def test_the_same_seed_gives_the_same_p_and_another_another():
     data = {"kind": np.repeat(["a", "b"], 8)}
-    one, same, other = (
+    first, same, second = (
         procrustes_anova("shape ~ kind", noisy(), data, 199, seed).ratios.permuted
         for seed in (1, 1, 2)
     )
-    np.testing.assert_array_equal(one, same)
+    np.testing.assert_array_equal(first, same)
     default = procrustes_anova("shape ~ kind", noisy(), data).permutations
     assert (default.count, default.seed) == (999, 0)
-    assert not np.array_equal(one, other)
+    assert not np.array_equal(first, second)
 
 
 def test_p_is_uniform_under_the_null_though_another_term_is_strong():
@@ -239,9 +243,9 @@ def test_p_is_uniform_under_the_null_though_another_term_is_strong():
     p = []
     for seed in range(300):
         Y = np.random.default_rng(seed).normal(size=(16, 6)) + 3.0 * kind[:, None]
-        found = permute_ratios(Y, terms, [RESIDUAL] * 2, Permutations(99, seed))
-        assert found.p(0) <= 0.05
-        p.append(found.p(1))
+        actual = permute_ratios(Y, terms, [RESIDUAL] * 2, Permutations(99, seed))
+        assert actual.p(0) <= 0.05
+        p.append(actual.p(1))
     assert kstest(np.array(p) - 0.005, "uniform").pvalue > 0.05
     assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=0.03)
 
@@ -291,27 +295,27 @@ def test_blocks_of_permutations_hold_each_order_once():
 
 
 def test_allometry_scores_and_predictions_follow_the_regression(plethodon):
-    found = allometry(plethodon[0])
-    Y = found.anova.tangents.reshape(40, -1)
-    X = np.column_stack([np.ones(40), np.log(found.sizes)])
+    actual = allometry(plethodon[0])
+    Y = actual.anova.tangents.reshape(40, -1)
+    X = np.column_stack([np.ones(40), np.log(actual.sizes)])
     b = np.linalg.lstsq(X, Y)[0]
     scores = (Y - Y.mean(axis=0)) @ b[1] / np.linalg.norm(b[1])
-    np.testing.assert_allclose(found.scores, scores, **PARITY)
+    np.testing.assert_allclose(actual.scores, scores, **PARITY)
     expected = (np.array([[1.0, np.log(12.0)]]) @ b).reshape(12, 2)
-    np.testing.assert_allclose(found.predict([12.0])[0], expected, **EXACT)
-    line = np.polyfit(np.log(found.sizes), found.scores, 1)
+    np.testing.assert_allclose(actual.predict([12.0])[0], expected, **EXACT)
+    line = np.polyfit(np.log(actual.sizes), actual.scores, 1)
     np.testing.assert_allclose(
-        found.predict_scores([12.0]), np.polyval(line, np.log(12.0)), **PARITY
+        actual.predict_scores([12.0]), np.polyval(line, np.log(12.0)), **PARITY
     )
-    assert found.to_csv().splitlines()[0] == "name,size,score"
-    np.testing.assert_allclose(found.to_pandas()["score"], found.scores)
+    assert actual.to_csv().splitlines()[0] == "name,size,score"
+    np.testing.assert_allclose(actual.to_pandas()["score"], actual.scores)
 
 
 def test_size_in_a_formula_is_the_centroid_size_unless_the_data_say_otherwise(plethodon):
-    own = procrustes_anova("shape ~ log(size)", plethodon[0], n_permutations=9)
-    assert own["log(size)"].ss == pytest.approx(allometry(plethodon[0]).anova["log(size)"].ss)
-    other = procrustes_anova("shape ~ size", plethodon[0], {"size": np.arange(40.0)}, 9)
-    assert other["size"].ss != pytest.approx(own["log(size)"].ss)
+    item = procrustes_anova("shape ~ log(size)", plethodon[0], n_permutations=9)
+    assert item["log(size)"].ss == pytest.approx(allometry(plethodon[0]).anova["log(size)"].ss)
+    second = procrustes_anova("shape ~ size", plethodon[0], {"size": np.arange(40.0)}, 9)
+    assert second["size"].ss != pytest.approx(item["log(size)"].ss)
 
 
 @pytest.mark.parametrize("sizes", [[1.0] * 16, [-1.0] * 16, [1.0] * 15, [np.nan] * 16])
@@ -328,12 +332,12 @@ def test_only_the_landmark_that_differs_is_named():
         size=(40, 30, 2)
     )
     x[20:, 4] += 0.03
-    found = landmark_differences(x, np.repeat(["a", "b"], 20))
-    assert np.flatnonzero(found.significant()).tolist() == [4]
-    assert found.p[4] == 0.001
-    turn = np.linalg.norm(found.difference[4]) / (0.03 * np.sqrt(2))
+    actual = landmark_differences(x, np.repeat(["a", "b"], 20))
+    assert np.flatnonzero(actual.significant()).tolist() == [4]
+    assert actual.p[4] == 0.001
+    turn = np.linalg.norm(actual.difference[4]) / (0.03 * np.sqrt(2))
     np.testing.assert_allclose(turn * np.linalg.norm(x[0] - x[0].mean(axis=0)), 1.0, rtol=0.1)
-    rows = found.to_csv().splitlines()
+    rows = actual.to_csv().splitlines()
     assert rows[0] == "landmark,distance,p,q"
     assert len(rows) == 31
 
@@ -350,11 +354,11 @@ def test_p_of_a_landmark_is_that_of_its_own_anova():
     """The sum of squares of a landmark is fixed, so distance and F order permutations alike."""
     x = noisy(12, 5)
     groups = np.repeat(["a", "b"], 6)
-    found = landmark_differences(x, groups, 499)
+    actual = landmark_differences(x, groups, 499)
     Y = tangent_space(x)[:, 2]
     terms = sequential_terms([(groups == "a").astype(float)[:, None]])
-    own = permute_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
-    assert found.p[2] == pytest.approx(own, abs=0.08)  # other permutations of the same chance
+    item = permute_ratios(Y, terms, [RESIDUAL], Permutations(499)).p(0)
+    assert actual.p[2] == pytest.approx(item, abs=0.08)  # other permutations of the same chance
 
 
 # Alignments, tables, hostile input
@@ -399,9 +403,9 @@ def test_a_small_p_is_not_printed_as_zero():
     data = {"kind": np.repeat(["a", "b"], 8)}
     x = noisy()
     x[8:, 1] += 1.0
-    found = procrustes_anova("shape ~ kind", x, data, 9999)
-    assert found["kind"].p < 0.001
-    assert f"{found['kind'].p:.4f} ***" in str(found)
+    actual = procrustes_anova("shape ~ kind", x, data, 9999)
+    assert actual["kind"].p < 0.001
+    assert f"{actual['kind'].p:.4f} ***" in str(actual)
     assert format_p_values([1e-5, 0.25, float("nan")]) == ["0.00001", "0.25000", ""]
     assert format_p_values([0.001, 0.25]) == ["0.001", "0.250"]
 
@@ -419,7 +423,7 @@ def test_numbers_are_slopes_and_c_makes_them_groups():
         ("shape ~ ", "shape ~ species"),
         ("form ~ species", "shape ~ species"),
         ("shape ~ nonsense", "nonsense"),
-        ("shape ~ species +* site", "Operator"),
+        ("shape ~ species +* site", "an operator lacks"),
         ("shape ~ 0 + species", "intercept"),
     ],
 )
@@ -492,12 +496,19 @@ def test_a_design_without_terms_is_the_mean():
 # Error terms, factors, dispersion
 
 
-def test_an_error_term_is_the_denominator_of_f(plethodon):
+@pytest.mark.parametrize("ss_type", [1, 2, 3])
+def test_an_error_term_is_the_denominator_of_f(plethodon, ss_type):
     points, data = plethodon
-    plain = procrustes_anova(FORMULA, points, data, 99)
-    model = procrustes_anova(FORMULA, points, data, 99, error={"species": "species:site"})
+    error = {"species": "species:site"}
+    plain = procrustes_anova(FORMULA, points, data, 99, ss_type=ss_type)
+    model = procrustes_anova(FORMULA, points, data, 99, ss_type=ss_type, error=error)
+    assert "F of species is over the mean square of species:site" in str(model)
     assert model["species"].f == pytest.approx(plain["species"].ms / plain["species:site"].ms)
     assert model["site"].f == pytest.approx(plain["site"].f)
+
+
+def test_wrong_error_terms_and_types_are_refused(plethodon):
+    points, data = plethodon
     with pytest.raises(DefgpaError, match=r"no term 'place' for 'error'"):
         procrustes_anova(FORMULA, points, data, 9, error={"species": "place"})
     with pytest.raises(DefgpaError, match="'ss_type' is 1, 2 or 3"):
@@ -544,5 +555,5 @@ def test_unequal_dispersion_of_unequal_groups_is_warned_of():
     groups = ["a"] * 25 + ["b"] * 8
     with pytest.warns(DefgpaWarning, match=r"differ in dispersion.*8 to 25 specimens"):
         procrustes_anova("shape ~ k", x, {"k": groups}, 9)
-    even = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(33, 12, 2))
-    procrustes_anova("shape ~ k", even, {"k": groups}, 9)  # no warning
+    even_rows = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(33, 12, 2))
+    procrustes_anova("shape ~ k", even_rows, {"k": groups}, 9)  # no warning

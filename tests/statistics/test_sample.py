@@ -77,9 +77,9 @@ def test_every_complete_set_has_the_same_effects_before_and_after_a_fit(name):
     data = {"kind": [str(k % 3) for k in range(len(points))]}
     formula = "shape ~ log(size) + kind"
     expected = procrustes_anova(formula, points, data, 2)
-    found = procrustes_anova(formula, fit(points, EuclideanGPA(scaling=True)), data, 2)
+    actual = procrustes_anova(formula, fit(points, EuclideanGPA(scaling=True)), data, 2)
     for term in ("log(size)", "kind"):
-        assert found[term].r_squared == pytest.approx(expected[term].r_squared, abs=1e-6)
+        assert actual[term].r_squared == pytest.approx(expected[term].r_squared, abs=1e-6)
 
 
 STATISTICS = {
@@ -173,11 +173,11 @@ def test_coordinates_declared_superimposed_are_analysed_as_they_are(family):
 
 def test_groups_of_more_than_two_are_compared_by_name(family):
     three = list("abc") * 5 + ["a"]
-    found = landmark_differences(family, three, 9, between=("b", "a"))
+    actual = landmark_differences(family, three, 9, between=("b", "a"))
     members = np.flatnonzero(np.array(three) != "c")
     expected = landmark_differences(family[members], [three[i] for i in members], 9)
-    assert found.groups == ("b", "a")
-    np.testing.assert_allclose(found.distances, expected.distances, **EXACT)
+    assert actual.groups == ("b", "a")
+    np.testing.assert_allclose(actual.distances, expected.distances, **EXACT)
     with pytest.raises(DefgpaError, match=r"'between'.*'a', 'b', 'c'"):
         landmark_differences(family, three, 9, between=("a", "z"))
 
@@ -236,8 +236,8 @@ def test_pairwise_distances_are_pooled_over_the_draws_of_the_model(partial_align
 
 def test_imputing_complete_shapes_changes_nothing(family):
     expected = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99)
-    found = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=5)
-    assert str(found.table) == str(expected.table)
+    actual = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=5)
+    assert str(actual.table) == str(expected.table)
     with pytest.raises(DefgpaError, match=r"'n_imputations' is 0, or at least 2.*got 1"):
         procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=1)
 

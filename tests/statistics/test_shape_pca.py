@@ -38,17 +38,17 @@ def pca(shapes):
 
 @pytest.mark.parametrize("given", [lambda p: p, Shapes, list, fitted])
 def test_plethspecies_has_the_numbers_of_geomorph_whatever_is_given(given):
-    found = ShapePCA().fit(given(shared_points("plethspecies2d")))
+    actual = ShapePCA().fit(given(shared_points("plethspecies2d")))
     eigenvalues = [0.0002720474, 0.0001120524, 0.0001084758, 0.0000568924]
-    np.testing.assert_allclose(found.explained_variance_[:4], eigenvalues, rtol=1e-6)
+    np.testing.assert_allclose(actual.explained_variance_[:4], eigenvalues, rtol=1e-6)
     shares = [0.4564029, 0.1879858, 0.1819856, 0.0954461]
-    np.testing.assert_allclose(found.explained_variance_ratio_[:4], shares, **PARITY)
+    np.testing.assert_allclose(actual.explained_variance_ratio_[:4], shares, **PARITY)
 
 
 def test_plethodon_has_the_shares_of_geomorph():
-    found = ShapePCA(3).fit(fitted(shared_points("plethodon2d")))
+    actual = ShapePCA(3).fit(fitted(shared_points("plethodon2d")))
     expected = [0.36743, 0.31023, 0.08201]
-    np.testing.assert_allclose(found.explained_variance_ratio_, expected, rtol=0, atol=6e-6)
+    np.testing.assert_allclose(actual.explained_variance_ratio_, expected, rtol=0, atol=6e-6)
 
 
 def test_scores_have_the_variances_and_do_not_correlate(pca):
@@ -140,27 +140,27 @@ def test_the_rest_is_over_what_is_seen_at_unit_size():
 
 @pytest.mark.parametrize("space", ["superimposed", "back_projected"])
 def test_gaps_hardly_change_the_components(space):
-    whole = smooth_family(seed=34, n=15, m=30)
-    holes = whole.copy()
+    complete = smooth_family(seed=34, n=15, m=30)
+    holes = complete.copy()
     rng = np.random.default_rng(1)
     holes[rng.random((15, 30)) < 0.1] = np.nan
-    expected = ShapePCA(2, space=space).fit(fitted(whole))
+    expected = ShapePCA(2, space=space).fit(fitted(complete))
     alignment = fitted(holes)
-    found = ShapePCA(2, space=space).fit(alignment)
+    actual = ShapePCA(2, space=space).fit(alignment)
     np.testing.assert_allclose(
-        found.explained_variance_ratio_, expected.explained_variance_ratio_, atol=0.1
+        actual.explained_variance_ratio_, expected.explained_variance_ratio_, atol=0.1
     )
     for k in range(2):
-        assert abs(np.corrcoef(found.scores_[:, k], expected.scores_[:, k])[0, 1]) > 0.9
+        assert abs(np.corrcoef(actual.scores_[:, k], expected.scores_[:, k])[0, 1]) > 0.9
 
 
 def test_gaps_in_arrays_are_filled_without_an_alignment():
-    whole = moved(smooth_family(seed=34, n=15, m=30), scales=(0.5, 2.0))
-    holes = whole.copy()
+    complete = moved(smooth_family(seed=34, n=15, m=30), scales=(0.5, 2.0))
+    holes = complete.copy()
     holes[2, 4:8] = holes[9, 1] = np.nan
-    expected = ShapePCA(2).fit(whole)
-    found = ShapePCA(2).fit(holes)
-    np.testing.assert_allclose(found.scores_, expected.scores_, atol=0.01)
+    expected = ShapePCA(2).fit(complete)
+    actual = ShapePCA(2).fit(holes)
+    np.testing.assert_allclose(actual.scores_, expected.scores_, atol=0.01)
 
 
 @pytest.mark.parametrize("space", ["superimposed", "back_projected"])
@@ -265,8 +265,8 @@ def test_smoothing_and_components_are_searched_together():
         LinearDiscriminantAnalysis(),
     )
     grid = {"defgpa__warp__smoothing": [1e-4, 1e-1], "shapepca__n_components": [2, 4]}
-    found = GridSearchCV(pipe, grid, cv=StratifiedKFold(2)).fit(points, species)
-    assert len(set(found.cv_results_["mean_test_score"])) > 1
-    chosen = found.best_estimator_.named_steps
-    assert chosen["defgpa"].warp.smoothing == found.best_params_["defgpa__warp__smoothing"]
-    assert chosen["shapepca"].n_components == found.best_params_["shapepca__n_components"]
+    actual = GridSearchCV(pipe, grid, cv=StratifiedKFold(2)).fit(points, species)
+    assert len(set(actual.cv_results_["mean_test_score"])) > 1
+    chosen = actual.best_estimator_.named_steps
+    assert chosen["defgpa"].warp.smoothing == actual.best_params_["defgpa__warp__smoothing"]
+    assert chosen["shapepca"].n_components == actual.best_params_["shapepca__n_components"]

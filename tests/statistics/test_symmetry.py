@@ -36,8 +36,8 @@ def sequential_terms(blocks):
 
 
 def archive(name):
-    with np.load(shared_data(f"{name}.npz"), allow_pickle=False) as found:
-        return dict(found)
+    with np.load(shared_data(f"{name}.npz"), allow_pickle=False) as actual:
+        return dict(actual)
 
 
 @pytest.fixture(scope="module")
@@ -62,45 +62,45 @@ def moths(n=12, seed=0, noise=0.02):
 
 
 def test_mosquito_wings_have_the_matching_symmetry_of_geomorph(mosquito):
-    found = symmetry(mosquito["points"], **wings(mosquito))
-    rows = [found[term] for term in ("individual", "side", "individual:side", "Residuals")]
+    actual = symmetry(mosquito["points"], **wings(mosquito))
+    rows = [actual[term] for term in ("individual", "side", "individual:side", "Residuals")]
     expected = [0.104888, 0.003221, 0.038990, 0.083259]
     np.testing.assert_allclose([row.ss for row in rows], expected, atol=1e-6)
     np.testing.assert_allclose([row.f for row in rows[:3]], [2.690, 0.743, 1.041], atol=1e-3)
     assert [row.df for row in rows] == [9, 1, 9, 20]
-    assert found.kind == "matching"
-    assert found.mirrored_side is None
+    assert actual.kind == "matching"
+    assert actual.mirrored_side is None
     assert rows[0].p < 0.05 < rows[1].p
 
 
 def test_bones_have_the_object_symmetry_of_bilat_symmetry():
-    found = symmetry(shared_points("bones3d"), pairs=BONE_PAIRS)
-    rows = [found[term].ss for term in ("individual", "side", "individual:side")]
+    actual = symmetry(shared_points("bones3d"), pairs=BONE_PAIRS)
+    rows = [actual[term].ss for term in ("individual", "side", "individual:side")]
     np.testing.assert_allclose(rows, [0.39040, 0.00321, 0.04476], atol=1e-5)
     np.testing.assert_allclose(
         [
-            np.sum((found.symmetric - found.mean) ** 2),
-            80 * found.directional_index**2,
-            80 * found.fluctuating_index**2,
+            np.sum((actual.symmetric - actual.mean) ** 2),
+            80 * actual.directional_index**2,
+            80 * actual.fluctuating_index**2,
         ],
         rows,
         **EXACT,
     )
-    assert np.isnan(found["individual:side"].f)  # nothing to measure it against
-    assert "Residuals" not in [row.term for row in found.table]
+    assert np.isnan(actual["individual:side"].f)  # nothing to measure it against
+    assert "Residuals" not in [row.term for row in actual.table]
 
 
 def test_pairs_of_bones_are_found():
-    found = symmetry(shared_points("bones3d"), n_permutations=1)
-    assert found.pairs == ((2, 3), (4, 5), (6, 7))
-    assert found.mirror_pairs.midline == (0, 1, 8, 9)
-    assert found.mirror_pairs.error < 0.02
+    actual = symmetry(shared_points("bones3d"), n_permutations=1)
+    assert actual.pairs == ((2, 3), (4, 5), (6, 7))
+    assert actual.mirror_pairs.midline == (0, 1, 8, 9)
+    assert actual.mirror_pairs.error < 0.02
 
 
 def test_pairs_of_lizards_are_found(lizards):
-    found = find_pairs(tangent_space(lizards["points"]).mean(axis=0))
-    assert sorted(found.pairs) == sorted(tuple(sorted(pair)) for pair in lizards["pairs"].tolist())
-    assert found.next_error > 5 * found.error
+    actual = find_pairs(tangent_space(lizards["points"]).mean(axis=0))
+    assert sorted(actual.pairs) == sorted(tuple(sorted(pair)) for pair in lizards["pairs"].tolist())
+    assert actual.next_error > 5 * actual.error
 
 
 # Definitions
@@ -108,19 +108,19 @@ def test_pairs_of_lizards_are_found(lizards):
 
 def test_the_components_of_object_symmetry_by_hand():
     x = moths()
-    found = symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
+    actual = symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
     order = [0, 1, 3, 2, 5, 4, 7, 6]
-    both = tangent_space(np.concatenate([x, (x * [-1, 1])[:, order]]))
-    a, b = both[:12], both[12:]
-    np.testing.assert_allclose(found.symmetric, (a + b) / 2, **EXACT)
-    np.testing.assert_allclose(found.asymmetric, (a - b) / 2, **EXACT)
-    np.testing.assert_allclose(found.index, np.linalg.norm((a - b) / 2, axis=(1, 2)), **EXACT)
+    common = tangent_space(np.concatenate([x, (x * [-1, 1])[:, order]]))
+    a, b = common[:12], common[12:]
+    np.testing.assert_allclose(actual.symmetric, (a + b) / 2, **EXACT)
+    np.testing.assert_allclose(actual.asymmetric, (a - b) / 2, **EXACT)
+    np.testing.assert_allclose(actual.index, np.linalg.norm((a - b) / 2, axis=(1, 2)), **EXACT)
     da = ((a - b) / 2).mean(axis=0)
-    np.testing.assert_allclose(found.directional, da, **EXACT)
+    np.testing.assert_allclose(actual.directional, da, **EXACT)
     signed = np.tensordot((a - b) / 2, da, axes=2) / np.linalg.norm(da)
-    np.testing.assert_allclose(found.signed_index, signed, **EXACT)
-    np.testing.assert_allclose(found.signed_index.mean(), found.directional_index, **EXACT)
-    np.testing.assert_allclose(found.fluctuating.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(actual.signed_index, signed, **EXACT)
+    np.testing.assert_allclose(actual.signed_index.mean(), actual.directional_index, **EXACT)
+    np.testing.assert_allclose(actual.fluctuating.mean(axis=0), 0.0, atol=1e-12)
 
 
 def test_a_symmetric_set_has_no_asymmetry_at_all():
@@ -128,13 +128,13 @@ def test_a_symmetric_set_has_no_asymmetry_at_all():
     half = MOTH + 0.1 * rng.normal(size=(10, *MOTH.shape))
     order = [0, 1, 3, 2, 5, 4, 7, 6]
     exact = (half + (half * [-1, 1])[:, order]) / 2
-    found = symmetry(moved(exact, seed=2, scales=(0.5, 2.0)), pairs=MOTH_PAIRS, n_permutations=9)
-    assert found.index.max() < 1e-9
-    assert found.directional_index < 1e-9
-    assert found.fluctuating_index < 1e-9
-    assert found["individual"].r_squared == pytest.approx(1.0)
-    assert found["side"].ss < 1e-18
-    assert str(found)
+    actual = symmetry(moved(exact, seed=2, scales=(0.5, 2.0)), pairs=MOTH_PAIRS, n_permutations=9)
+    assert actual.index.max() < 1e-9
+    assert actual.directional_index < 1e-9
+    assert actual.fluctuating_index < 1e-9
+    assert actual["individual"].r_squared == pytest.approx(1.0)
+    assert actual["side"].ss < 1e-18
+    assert str(actual)
 
 
 def test_a_constant_difference_of_sides_is_directional_asymmetry():
@@ -145,21 +145,21 @@ def test_a_constant_difference_of_sides_is_directional_asymmetry():
     side = np.tile(["left", "right"], 10)
     x = base[who] + np.where((side == "left")[:, None, None], shift, -shift)
     x += 1e-4 * rng.normal(size=x.shape)
-    found = symmetry(x, individual=who, side=side)
-    assert found["side"].p == 0.001
-    assert found.directional_index > 20 * found.fluctuating_index
+    actual = symmetry(x, individual=who, side=side)
+    assert actual["side"].p == 0.001
+    assert actual.directional_index > 20 * actual.fluctuating_index
     swapped = symmetry(x, individual=who, side=np.tile(["right", "left"], 10), n_permutations=1)
-    np.testing.assert_allclose(swapped.directional, found.directional, **EXACT)  # order of sight
+    np.testing.assert_allclose(swapped.directional, actual.directional, **EXACT)  # order of sight
     order = np.arange(20).reshape(10, 2)[:, ::-1].ravel()
-    other = symmetry(x[order], individual=who[order], side=side[order], n_permutations=1)
-    assert other.directional_index == pytest.approx(found.directional_index)
+    second = symmetry(x[order], individual=who[order], side=side[order], n_permutations=1)
+    assert second.directional_index == pytest.approx(actual.directional_index)
 
 
 def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven():
     rng = np.random.default_rng(4)
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
     sides = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0])
-    who, which = (np.eye(k)[own] for k, own in ((4, codes), (2, sides)))
+    who, which = (np.eye(k)[item] for k, item in ((4, codes), (2, sides)))
     cells = (who[:, :, None] * which[:, None]).reshape(12, -1)
     dense = sequential_terms([who, which, cells])
     fast = TwoWay(codes, sides)
@@ -175,26 +175,26 @@ def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven
 
 
 def test_replicates_become_the_residual(lizards):
-    found = symmetry(lizards["points"], lizards["pairs"], lizards["individual"])
-    assert found["individual:side"].p == 0.001
-    assert found["Residuals"].df == 98
-    assert len(found.individuals) == 49
+    actual = symmetry(lizards["points"], lizards["pairs"], lizards["individual"])
+    assert actual["individual:side"].p == 0.001
+    assert actual["Residuals"].df == 98
+    assert len(actual.individuals) == 49
     once = symmetry(lizards["points"][::2], lizards["pairs"], n_permutations=1)
     assert len(once.individuals) == 49
 
 
 def test_turning_no_individual_around_gives_the_observed_ratio():
     who, side = np.repeat(np.arange(8), 4), np.tile([0, 1], 16)
-    found = symmetry(moths(32, seed=5), individual=who, side=side, n_permutations=9)
-    k, total = 8, np.sum(found.asymmetric**2)
-    between = k * np.sum(found.directional**2)
-    np.testing.assert_allclose(found["side"].f, (k - 1) * between / (total - between), **EXACT)
-    chance = _permute_sides(found.asymmetric.reshape(8, -1), found["side"].f, Permutations(200))
+    actual = symmetry(moths(32, seed=5), individual=who, side=side, n_permutations=9)
+    k, total = 8, np.sum(actual.asymmetric**2)
+    between = k * np.sum(actual.directional**2)
+    np.testing.assert_allclose(actual["side"].f, (k - 1) * between / (total - between), **EXACT)
+    chance = _permute_sides(actual.asymmetric.reshape(8, -1), actual["side"].f, Permutations(200))
     exact = [
-        np.sum(np.mean(np.array(signs)[:, None, None] * found.asymmetric, axis=0) ** 2) * k
+        np.sum(np.mean(np.array(signs)[:, None, None] * actual.asymmetric, axis=0) ** 2) * k
         for signs in product([1, -1], repeat=8)
     ]
-    ratios = np.array([(k - 1) * own / (total - own) for own in exact])
+    ratios = np.array([(k - 1) * item / (total - item) for item in exact])
     assert np.isclose(chance[:, None], ratios).any(axis=1).all()  # each is one of the 2⁸
     assert len(np.unique(chance.round(9))) > 60
 
@@ -205,13 +205,13 @@ def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         Y = 2 * rng.normal(size=(12, 4))[who] + rng.normal(size=(48, 4))
-        found = permute_ratios(Y, terms, (2, 2, RESIDUAL), Permutations(99, seed))
+        actual = permute_ratios(Y, terms, (2, 2, RESIDUAL), Permutations(99, seed))
         asymmetric = (Y[0::2] - Y[1::2]).reshape(12, 2, 4).mean(axis=1) / 2
-        turned = _permute_sides(asymmetric, found.observed[1], Permutations(99, seed))
-        p.append((p_value(found.observed[1], turned), found.p(2)))
-    for own in np.array(p).T:
-        assert kstest(own - 0.005, "uniform").pvalue > 0.05
-        assert 0.02 < np.mean(own <= 0.1) < 0.2
+        turned = _permute_sides(asymmetric, actual.observed[1], Permutations(99, seed))
+        p.append((p_value(actual.observed[1], turned), actual.p(2)))
+    for item in np.array(p).T:
+        assert kstest(item - 0.005, "uniform").pvalue > 0.05
+        assert 0.02 < np.mean(item <= 0.1) < 0.2
 
 
 # Invariance
@@ -220,11 +220,11 @@ def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
 def test_order_and_pose_do_not_matter(mosquito):
     order = np.random.default_rng(5).permutation(40)
     points = moved(mosquito["points"][order], seed=6, scales=(0.5, 3.0))
-    found = symmetry(points, **{key: values[order] for key, values in wings(mosquito).items()})
+    actual = symmetry(points, **{key: values[order] for key, values in wings(mosquito).items()})
     expected = symmetry(mosquito["points"], **wings(mosquito))
-    for row, own in zip(expected.table, found.table, strict=True):
-        np.testing.assert_allclose([own.ss], [row.ss], rtol=1e-8)
-    assert found.index[found.individuals.index("7")] == pytest.approx(
+    for row, item in zip(expected.table, actual.table, strict=True):
+        np.testing.assert_allclose([item.ss], [row.ss], rtol=1e-8)
+    assert actual.index[actual.individuals.index("7")] == pytest.approx(
         expected.index[expected.individuals.index("7")]
     )
 
@@ -232,11 +232,11 @@ def test_order_and_pose_do_not_matter(mosquito):
 def test_a_side_that_is_mirrored_in_space_is_noticed(mosquito):
     points = mosquito["points"].copy()
     points[mosquito["side"] == "2", :, 1] *= -1
-    found = symmetry(points, **wings(mosquito))
-    assert found.mirrored_side == "2"
+    actual = symmetry(points, **wings(mosquito))
+    assert actual.mirrored_side == "2"
     expected = symmetry(mosquito["points"], **wings(mosquito))
-    for row, own in zip(expected.table, found.table, strict=True):
-        np.testing.assert_allclose([own.ss], [row.ss], rtol=1e-8)
+    for row, item in zip(expected.table, actual.table, strict=True):
+        np.testing.assert_allclose([item.ss], [row.ss], rtol=1e-8)
 
 
 def test_one_specimen_mirrored_against_its_side_is_named(mosquito):
@@ -261,22 +261,22 @@ def test_pairs_are_found_in_any_pose_and_order(dim):
         flip[0] = -1.0
         half = rng.normal(size=(14, dim)) + 0.75 * (1 - flip)
         middle = rng.normal(size=(5, dim)) * (flip > 0)
-        whole = np.vstack([half, half * flip, middle]) + 0.01 * rng.normal(size=(33, dim))
+        complete = np.vstack([half, half * flip, middle]) + 0.01 * rng.normal(size=(33, dim))
         order = rng.permutation(33)
-        found = find_pairs(whole[order] @ rotation(rng, dim) * 7 + rng.normal(size=dim))
+        actual = find_pairs(complete[order] @ rotation(rng, dim) * 7 + rng.normal(size=dim))
         place = np.argsort(order)
         expected = {tuple(sorted((int(place[k]), int(place[k + 14])))) for k in range(14)}
-        assert set(found.pairs) == expected
-        assert set(found.midline) == set(place[28:].tolist())
+        assert set(actual.pairs) == expected
+        assert set(actual.midline) == set(place[28:].tolist())
 
 
 def test_pairs_of_a_mean_are_confirmed_by_the_shapes_it_is_of():
     x = moths(40)
     assert find_pairs(x).agreement == 1.0
     x[:2, [4, 6]] = x[:2, [6, 4]]  # exchanged on one side only
-    found = find_pairs(x)
-    assert found.pairs == tuple(MOTH_PAIRS)
-    assert found.agreement == 0.95
+    actual = find_pairs(x)
+    assert actual.pairs == tuple(MOTH_PAIRS)
+    assert actual.agreement == 0.95
     wild = MOTH + 0.7 * np.random.default_rng(3).normal(size=(400, *MOTH.shape))
     assert find_pairs(wild.mean(axis=0)).pairs == tuple(MOTH_PAIRS)
     with pytest.raises(DefgpaError, match=r"only \d+ of 400 shapes pair"):
@@ -344,38 +344,38 @@ def test_missing_landmarks_are_completed_and_counted():
 
 
 def test_indices_go_to_tables():
-    found = symmetry(moths(), pairs=MOTH_PAIRS, n_permutations=9)
-    frame = found.indices_to_pandas()
-    np.testing.assert_allclose(frame["asymmetry"], found.index)
-    assert found.indices_to_csv().splitlines()[0] == "individual,asymmetry,signed,fluctuating"
-    assert found.to_pandas().loc["side", "df"] == 1
+    actual = symmetry(moths(), pairs=MOTH_PAIRS, n_permutations=9)
+    frame = actual.indices_to_pandas()
+    np.testing.assert_allclose(frame["asymmetry"], actual.index)
+    assert actual.indices_to_csv().splitlines()[0] == "individual,asymmetry,signed,fluctuating"
+    assert actual.to_pandas().loc["side", "df"] == 1
 
 
 # Repeatability
 
 
 def test_repeatability_by_its_definition(lizards):
-    found = repeatability(lizards["points"], lizards["individual"])
+    actual = repeatability(lizards["points"], lizards["individual"])
     x = tangent_space(lizards["points"])
     who = lizards["individual"]
     among, within = np.zeros(28), np.zeros(28)
-    for one in np.unique(who):
-        own = x[who == one]
-        among += len(own) * ((own.mean(axis=0) - x.mean(axis=0)) ** 2).sum(axis=1)
-        within += ((own - own.mean(axis=0)) ** 2).sum(axis=(0, 2))
+    for first in np.unique(who):
+        item = x[who == first]
+        among += len(item) * ((item.mean(axis=0) - x.mean(axis=0)) ** 2).sum(axis=1)
+        within += ((item - item.mean(axis=0)) ** 2).sum(axis=(0, 2))
     ms, error = among / 48, within / 49
     s2 = (ms - error) / 2
-    np.testing.assert_allclose(found.per_landmark, s2 / (s2 + error), **EXACT)
+    np.testing.assert_allclose(actual.per_landmark, s2 / (s2 + error), **EXACT)
     s2, error = s2.sum(), error.sum()
-    np.testing.assert_allclose(found.overall, s2 / (s2 + error), **EXACT)
-    assert found.overall > 0.9  # two photographs of the same lizard
-    np.testing.assert_allclose(found.error**2, within / 49, **EXACT)
-    assert found.table["individual"].f == pytest.approx(ms.sum() / error)
-    assert found.table["individual"].ms == pytest.approx(ms.sum())
-    assert found.table["Residuals"].ms == pytest.approx(error)
-    shares = [found.table[term].r_squared for term in ("individual", "Residuals")]
+    np.testing.assert_allclose(actual.overall, s2 / (s2 + error), **EXACT)
+    assert actual.overall > 0.9  # two photographs of the same lizard
+    np.testing.assert_allclose(actual.error**2, within / 49, **EXACT)
+    assert actual.table["individual"].f == pytest.approx(ms.sum() / error)
+    assert actual.table["individual"].ms == pytest.approx(ms.sum())
+    assert actual.table["Residuals"].ms == pytest.approx(error)
+    shares = [actual.table[term].r_squared for term in ("individual", "Residuals")]
     assert shares == pytest.approx(np.array([among.sum(), within.sum()]) / (among + within).sum())
-    np.testing.assert_allclose(found.deviations.sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(actual.deviations.sum(axis=0), 0.0, atol=1e-9)
 
 
 def test_repeatability_is_that_of_the_simulated_variances():
@@ -383,9 +383,9 @@ def test_repeatability_is_that_of_the_simulated_variances():
     who = np.repeat(np.arange(400), 3)
     base = 5 * rng.normal(size=(12, 2))
     x = base + 0.10 * rng.normal(size=(400, 12, 2))[who] + 0.05 * rng.normal(size=(1200, 12, 2))
-    found = repeatability(x, who)
-    assert found.overall == pytest.approx(0.8, abs=0.02)  # 0.10² / (0.10² + 0.05²)
-    assert found.replicates == 3.0
+    actual = repeatability(x, who)
+    assert actual.overall == pytest.approx(0.8, abs=0.02)  # 0.10² / (0.10² + 0.05²)
+    assert actual.replicates == 3.0
 
 
 def test_shapes_that_do_not_vary_are_refused():
@@ -395,8 +395,8 @@ def test_shapes_that_do_not_vary_are_refused():
 
 def test_uneven_replicates_have_their_mean_number():
     who = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
-    found = repeatability(moths(9), who)
-    assert found.replicates == pytest.approx((9 - (9 + 4 + 16) / 9) / 2)
+    actual = repeatability(moths(9), who)
+    assert actual.replicates == pytest.approx((9 - (9 + 4 + 16) / 9) / 2)
 
 
 def test_equal_replicates_are_perfectly_repeatable_and_order_does_not_matter(mosquito):
@@ -404,12 +404,12 @@ def test_equal_replicates_are_perfectly_repeatable_and_order_does_not_matter(mos
     x = moths(6)[who]
     assert repeatability(x, who).overall == pytest.approx(1.0)
     order = np.random.default_rng(8).permutation(40)
-    one = repeatability(mosquito["points"], mosquito["individual"])
-    other = repeatability(moved(mosquito["points"][order]), mosquito["individual"][order])
-    np.testing.assert_allclose(one.per_landmark, other.per_landmark, **PARITY)
-    assert "0.3087" in str(one)
-    assert one.to_csv().splitlines()[0] == "landmark,repeatability,error"
-    np.testing.assert_allclose(one.to_pandas()["error"], one.error)
+    first = repeatability(mosquito["points"], mosquito["individual"])
+    second = repeatability(moved(mosquito["points"][order]), mosquito["individual"][order])
+    np.testing.assert_allclose(first.per_landmark, second.per_landmark, **PARITY)
+    assert "0.3087" in str(first)
+    assert first.to_csv().splitlines()[0] == "landmark,repeatability,error"
+    np.testing.assert_allclose(first.to_pandas()["error"], first.error)
 
 
 @pytest.mark.parametrize("who", [range(9), [1] * 9, list("abc")])

@@ -17,26 +17,26 @@ def variances(x):
 
 
 def test_plethspecies_has_the_eigenvalues_of_geomorph():
-    found = variances(tangent_space(shared_points("plethspecies2d")))
+    actual = variances(tangent_space(shared_points("plethspecies2d")))
     expected = [0.0002720474, 0.0001120524, 0.0001084758, 0.0000568924]
-    np.testing.assert_allclose(found[:4], expected, rtol=1e-6)  # as many digits as are printed
+    np.testing.assert_allclose(actual[:4], expected, rtol=1e-6)  # as many digits as are printed
     shares = [0.4564029, 0.1879858, 0.1819856, 0.0954461]
-    np.testing.assert_allclose(found[:4] / found.sum(), shares, **PARITY)
+    np.testing.assert_allclose(actual[:4] / actual.sum(), shares, **PARITY)
 
 
 def test_plethodon_has_the_shares_of_geomorph():
-    found = variances(tangent_space(shared_points("plethodon2d")))
+    actual = variances(tangent_space(shared_points("plethodon2d")))
     np.testing.assert_allclose(
-        (found / found.sum())[:3], [0.36743, 0.31023, 0.08201], rtol=0, atol=6e-6
+        (actual / actual.sum())[:3], [0.36743, 0.31023, 0.08201], rtol=0, atol=6e-6
     )
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_pose_and_size_of_each_shape_do_not_matter(d):
     shapes = smooth_family(seed=d, d=d)
-    other = moved(shapes, seed=4, scales=(0.1, 9.0))
-    expected, found = tangent_space(shapes), tangent_space(other)
-    np.testing.assert_allclose(_distances(found), _distances(expected), **EXACT)
+    second = moved(shapes, seed=4, scales=(0.1, 9.0))
+    expected, actual = tangent_space(shapes), tangent_space(second)
+    np.testing.assert_allclose(_distances(actual), _distances(expected), **EXACT)
 
 
 def _distances(x):

@@ -6,7 +6,7 @@ import pytest
 from defgpa import ThinPlateSpline
 from defgpa.geometry import measure_geometry
 from defgpa.warps import thin_plate as bending
-from defgpa.warps.control_points import make_principal_grid, measure_principal_box
+from defgpa.warps.control_points import make_principal_grid
 from defgpa.warps.distances import compute_squared_distances
 from support import EXACT
 
@@ -21,7 +21,7 @@ def grids(counts, rng, n=6):
     geometry = measure_geometry(points, np.ones((n, 40), dtype=bool))
     grid = make_principal_grid(geometry, counts)
     within = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1) + 1.0
-    low, high = (end[:, None, :] for end in measure_principal_box(geometry))
+    low, high = (end[:, None, :] for end in geometry.principal_box)
     along = low + (high - low) * within / (np.array(counts) + 1)
     local = along @ np.swapaxes(geometry.axes, 1, 2) / geometry.size[:, None, None]
     np.testing.assert_allclose(grid.points, local, **EXACT)
@@ -111,7 +111,5 @@ def test_geometry_of_some_shapes_is_a_part_of_that_of_all(rng):
         some, fresh = geometry[subset], measure_geometry(points[subset], visible[subset])
         for name in ("centre", "count", "centred", "size", "extents"):
             np.testing.assert_allclose(getattr(some, name), getattr(fresh, name), **EXACT)
-        np.testing.assert_allclose(
-            measure_principal_box(some), measure_principal_box(fresh), **EXACT
-        )
+        np.testing.assert_allclose(some.principal_box, fresh.principal_box, **EXACT)
         np.testing.assert_array_equal(some.points[some.visible], points[subset][visible[subset]])

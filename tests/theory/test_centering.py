@@ -116,7 +116,7 @@ def test_too_weak_a_charge_is_told_with_one_that_is_enough():
     points += 0.3 - points.mean(axis=1, keepdims=True)
 
     def told(nu):
-        findings = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points).findings
+        findings = DefGPA(Affine(), centering=SoftCentering(nu))._solve(points).findings
         return [finding for finding in findings if finding.problem is Problem.WEAK_CENTERING]
 
     (weak,) = told(1e-9)

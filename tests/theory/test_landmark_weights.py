@@ -36,8 +36,8 @@ def residual_forms(shapes):
 
 def test_residual_form_is_that_of_the_weighted_regression(points, weights):
     shapes = Shapes(points, weights=weights)
-    geometry = shapes.measure()
-    basis = DefGPA().model.bases(geometry)
+    geometry = shapes.geometry
+    basis = DefGPA()._model.bases(geometry)
     features, penalties = basis.features(geometry.points), basis.penalty()
     for form, rows, penalty, gamma in zip(
         residual_forms(shapes), features, penalties, geometry.weights, strict=True
@@ -50,8 +50,8 @@ def test_residual_form_is_that_of_the_weighted_regression(points, weights):
 def test_weight_of_two_counts_the_landmark_twice_in_the_cost(points):
     """With the same features and penalty: P of weight 2 is P of two equal rows, added up."""
     complete = np.nan_to_num(points[:1])
-    geometry = Shapes.specimens(complete).measure()
-    basis = DefGPA().model.bases(geometry)
+    geometry = Shapes.specimens(complete).geometry
+    basis = DefGPA()._model.bases(geometry)
     rows, penalty = basis.features(geometry.points)[0], basis.penalty()[0]
     gamma = np.ones(len(rows))
     gamma[4] = 2.0

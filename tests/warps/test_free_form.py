@@ -18,7 +18,7 @@ from defgpa.solvers.sparse_columns import (
     store_sparse_factor,
     stream_sparse_factor,
 )
-from defgpa.tuning import Tuning
+from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import BendingEnergy, Laplacian, Membrane
 from support import EXACT, cost_of, smooth_family
 
@@ -32,6 +32,12 @@ def shape(d, rng, p=60):
     return (rng.normal(size=(p, d)) * np.linspace(3, 1, d)) @ np.linalg.qr(rng.normal(size=(d, d)))[
         0
     ] + 10 * rng.normal(size=d)
+
+
+def sum_factors(shapes, factors, tuning=DEFAULT):
+    """Make the cost of the factors of four well-conditioned shapes."""
+    totals, sound = shapes.views.astype(float), np.zeros(4, dtype=int)
+    return ResidualCost(totals, tuple(factors), 4, np.ones(4), sound, "", tuning)
 
 
 def outside(points):
@@ -238,8 +244,8 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
     block = rng.normal(size=(150, 3))
     batches = make_batches(measure_geometry(shapes.points, shapes.visible), FreeForm(5))
     made = tuple(hold(batch) for batch in batches)
-    cost = ResidualCost(shapes.views.astype(float), made, 4)
-    expected = ResidualCost(shapes.views.astype(float), tuple(map(store_factor, batches)), 4)
+    cost = sum_factors(shapes, made)
+    expected = sum_factors(shapes, map(store_factor, batches))
     np.testing.assert_allclose(cost.multiply(block), expected.multiply(block), **EXACT)
     np.testing.assert_allclose(cost.dense(), expected.dense(), **EXACT)
     for ours, theirs in zip(
@@ -257,12 +263,10 @@ def test_sparse_features_solve_the_same_problem(hold, d, rng):
 def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     shapes = Shapes(smooth_family(seed=4, n=4, m=150, missing=0.05))
     block = rng.normal(size=(150, 3))
-    geometry, views = measure_geometry(shapes.points, shapes.visible), shapes.views.astype(float)
+    geometry = measure_geometry(shapes.points, shapes.visible)
     blocks = Tuning(sparse_block_bytes=12 * 16 * 20, whole_image_landmarks=0)
     uncut, cut = (
-        ResidualCost(
-            views, tuple(map(hold, make_batches(geometry, FreeForm(5), tuning))), 4, tuning
-        )
+        sum_factors(shapes, map(hold, make_batches(geometry, FreeForm(5), tuning)), tuning)
         for tuning in (Tuning(), blocks)
     )
     assert cut._landmarks_at_a_time == 20

@@ -56,21 +56,21 @@ def test_the_folder_of_slicermorph_has_its_files_and_heads(whole, tmp_path):
         "pcScores.csv",
         "analysis.json",
     ]
-    found = {path.name: rows(path) for path in files[:5]}
-    assert found["outputData.csv"][0][:5] == [
+    actual = {path.name: rows(path) for path in files[:5]}
+    assert actual["outputData.csv"][0][:5] == [
         "Sample_name",
         "proc_dist",
         "centroid",
         "LM 1_X",
         "LM 1_Y",
     ]
-    assert [row[0] for row in found["outputData.csv"][1:]] == NAMES
-    assert found["meanShape.csv"][0] == ["", "X", "Y", "Z"]
-    assert found["meanShape.csv"][1][0] == "LM 1"
-    assert found["eigenvector.csv"][0][:2] == ["", "PC 1"]
-    assert [row[0] for row in found["eigenvector.csv"][1:4]] == ["LM 1_X", "LM 1_Y", "LM 1_Z"]
-    assert found["eigenvalues.csv"][0][0] == "PC 1"
-    assert found["pcScores.csv"][0][:2] == ["Sample_name", "PC 1"]
+    assert [row[0] for row in actual["outputData.csv"][1:]] == NAMES
+    assert actual["meanShape.csv"][0] == ["", "X", "Y", "Z"]
+    assert actual["meanShape.csv"][1][0] == "LM 1"
+    assert actual["eigenvector.csv"][0][:2] == ["", "PC 1"]
+    assert [row[0] for row in actual["eigenvector.csv"][1:4]] == ["LM 1_X", "LM 1_Y", "LM 1_Z"]
+    assert actual["eigenvalues.csv"][0][0] == "PC 1"
+    assert actual["pcScores.csv"][0][:2] == ["Sample_name", "PC 1"]
     log = json.loads(files[5].read_text(encoding="utf-8"))["GPALog"][0]
     assert (log["NumberLM"], log["Files"]) == (20, NAMES)
     assert all((tmp_path / "gpa" / log[key]).exists() for key in ("MeanShape", "Eigenvectors"))
@@ -116,10 +116,10 @@ def test_arrays_of_r_come_back_with_their_names(partial, tmp_path):
     rdata = pytest.importorskip("rdata")
     export(partial, tmp_path, to="r")
     for name in ("superimposed", "back_projected", "aligned"):
-        found = rdata.read_rds(tmp_path / f"{name}.rds")
+        actual = rdata.read_rds(tmp_path / f"{name}.rds")
         expected = getattr(partial, name).transpose(1, 2, 0)
-        np.testing.assert_array_equal(np.asarray(found), expected)
-        assert [list(map(str, own.values)) for own in found.coords.values()] == [
+        np.testing.assert_array_equal(np.asarray(actual), expected)
+        assert [list(map(str, coord.values)) for coord in actual.coords.values()] == [
             list(partial.shapes.landmarks),
             ["X", "Y", "Z"],
             NAMES,
@@ -172,13 +172,13 @@ def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
     cat(sprintf("%.17g", x[7, 2, 4]), "|", dimnames(x)[[3]][4], "|")
     cat(ncol(s), nrow(s), s$landmarks_visible[3])
     """
-    said = said_by_r(code, tmp_path).split("|")
-    assert said[0].split() == ["20", "3", "6"]
-    assert said[1].strip() == "TRUE"
-    assert said[2].split() == ["3", "3"]
-    assert float(said[3]) == partial.superimposed[3, 6, 1]
-    assert said[4].strip() == "é"
-    assert said[5].split() == ["10", "6", "19"]
+    messages = said_by_r(code, tmp_path).split("|")
+    assert messages[0].split() == ["20", "3", "6"]
+    assert messages[1].strip() == "TRUE"
+    assert messages[2].split() == ["3", "3"]
+    assert float(messages[3]) == partial.superimposed[3, 6, 1]
+    assert messages[4].strip() == "é"
+    assert messages[5].split() == ["10", "6", "19"]
 
 
 def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
@@ -196,9 +196,9 @@ def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
     expected = np.arange(1, 73).reshape(3, 2, 12).transpose(0, 2, 1) / 7
     expected[1, 2] = np.nan
     listed, framed = (defgpa.read_shapes(tmp_path / name) for name in ("list.rda", "frame.rds"))
-    for found in (listed, framed):
-        np.testing.assert_array_equal(found.points, expected)
-        assert found.names == ("s1", "s2", "é")
+    for actual in (listed, framed):
+        np.testing.assert_array_equal(actual.points, expected)
+        assert actual.names == ("s1", "s2", "é")
     assert listed.metadata["variables"] == (
         {"species": "b", "age": "3"},
         {"species": "", "age": "2"},
@@ -212,11 +212,11 @@ def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_refer
     pca = ShapePCA().fit(whole)
     meshes = build_component_meshes(whole, components=[1, 3], deviations=(-1.5, 0.0))
     assert list(meshes) == ["PC1_-1.5SD", "PC1_+0SD", "PC3_-1.5SD", "PC3_+0SD"]
-    own, S = meshes["PC1_-1.5SD"].vertices, whole.reference
-    ratio = np.linalg.norm(own - own.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
+    item, S = meshes["PC1_-1.5SD"].vertices, whole.reference
+    ratio = np.linalg.norm(item - item.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
     assert ratio == pytest.approx(1.0, abs=0.02)
     expected = pca.shape_at({1: -1.5})
-    lengths = np.linalg.norm(own[:, None] - own, axis=2)
+    lengths = np.linalg.norm(item[:, None] - item, axis=2)
     wanted = np.linalg.norm(expected[:, None] - expected, axis=2)
     factor = lengths.max() / wanted.max()
     np.testing.assert_allclose(lengths, wanted * factor, **EXACT)
@@ -252,8 +252,8 @@ def run(capsys):
     def call(*words):
         with pytest.raises(SystemExit) as stop:
             main([str(word) for word in words])
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
+        message = capsys.readouterr()
+        return stop.value.code, message.out, message.err
 
     return call
 
@@ -285,9 +285,9 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
     defgpa.write_shapes(Shapes(points), tmp_path / "pleth.tps")
     code, out, _ = run("complete", tmp_path / "pleth.tps", "-o", tmp_path / "done", "--json")
     assert code == 0
-    told = json.loads(out)
-    assert told["estimated"] == 1
-    assert set(told["errors"]) == {"statistics", "warp", "spline"}
+    summary = json.loads(out)
+    assert summary["estimated"] == 1
+    assert set(summary["errors"]) == {"statistics", "warp", "spline"}
     for name in ("completed.csv", "completed.tps"):
         back = defgpa.read_shapes(tmp_path / "done" / name)
         assert back.visible.all()
@@ -302,9 +302,9 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
 def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
     points = smooth_family(seed=53, n=8, m=20)
     points[:6, 3:7] = np.nan
-    said = tuple({"sex": "fm"[k % 2]} for k in range(8))
-    known = Shapes(points, metadata={"variables": said, "comments": ("late",) * 8})
-    defgpa.write_shapes(known, tmp_path / "set.csv")
+    messages = tuple({"sex": "fm"[k % 2]} for k in range(8))
+    recorded = Shapes(points, metadata={"variables": messages, "comments": ("late",) * 8})
+    defgpa.write_shapes(recorded, tmp_path / "set.csv")
     code, _, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
     assert code == 0
     table = rows(tmp_path / "done" / "completed.csv")

@@ -41,8 +41,8 @@ def size(shape):
 
 @pytest.fixture(scope="module")
 def partial():
-    whole = smooth_family(seed=21, n=12, m=25)
-    return whole, with_holes(whole, [(2, 3), (2, 4), (7, 11)])
+    complete = smooth_family(seed=21, n=12, m=25)
+    return complete, with_holes(complete, [(2, 3), (2, 4), (7, 11)])
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +51,24 @@ def done(partial):
 
 
 def test_what_was_seen_is_untouched_and_nothing_is_missing(partial, done):
-    whole, holes = partial
-    seen = ~np.isnan(holes)
-    np.testing.assert_array_equal(done.shapes.points[seen], whole[seen])
+    complete, holes = partial
+    visible = ~np.isnan(holes)
+    np.testing.assert_array_equal(done.shapes.points[visible], complete[visible])
     assert done.shapes.visible.all()
     np.testing.assert_array_equal(done.estimated, np.isnan(holes[..., 0]))
 
 
 def test_estimates_are_near_the_truth_and_as_near_as_they_say(partial, done):
-    whole, _ = partial
-    misses = np.linalg.norm(done.shapes.points - whole, axis=2)[done.estimated]
-    assert misses.max() < 0.05 * size(whole[0]) / np.sqrt(25)
+    complete, _ = partial
+    misses = np.linalg.norm(done.shapes.points - complete, axis=2)[done.estimated]
+    assert misses.max() < 0.05 * size(complete[0]) / np.sqrt(25)
     assert (misses < 4 * done.uncertainty[done.estimated]).all()
     assert (done.uncertainty[done.estimated] > 0).all()
     assert (done.uncertainty[~done.estimated] == 0).all()
 
 
 def test_estimates_are_marked_with_the_shapes(done):
-    marks = [own["estimated"] for own in done.shapes.metadata["variables"]]
+    marks = [item["estimated"] for item in done.shapes.metadata["variables"]]
     assert (marks[2], marks[7], marks[0]) == ("4; 5", "12", "")
     comments = done.shapes.metadata["comments"]
     assert (comments[2], comments[7], comments[0]) == ("estimated: 4; 5", "estimated: 12", None)
@@ -82,10 +82,10 @@ def test_the_method_is_the_one_that_erred_least(done):
 
 def test_nothing_missing_is_nothing_to_do():
     a = fitted(smooth_family(seed=22))
-    found = defgpa.complete(a)
-    assert found.shapes == a.shapes
-    assert not found.estimated.any()
-    assert (found.method, dict(found.errors)) == ("", {})
+    actual = defgpa.complete(a)
+    assert actual.shapes == a.shapes
+    assert not actual.estimated.any()
+    assert (actual.method, dict(actual.errors)) == ("", {})
 
 
 @pytest.mark.parametrize("method", ["statistics", "warp", "spline"])
@@ -95,8 +95,8 @@ def test_estimates_move_with_the_specimens(partial, method):
     rng = np.random.default_rng(0)
     # the mean of geomorph's spline is of specimens at their own size: they must grow together
     factors = np.full(12, 2.0) if method == "spline" else rng.uniform(0.5, 3.0, size=12)
-    other = moved(holes, seed=5) * factors[:, None, None]
-    first, second = (defgpa.complete(fitted(own, Affine()), method) for own in (holes, other))
+    another = moved(holes, seed=5) * factors[:, None, None]
+    first, second = (defgpa.complete(fitted(item, Affine()), method) for item in (holes, another))
     for i, j in ((2, 3), (7, 11)):
         a, b = first.shapes[i], second.shapes[i]
         ratio = size(b) / size(a)
@@ -107,29 +107,29 @@ def test_estimates_move_with_the_specimens(partial, method):
 
 
 def test_a_mirrored_specimen_is_completed_on_its_own_side():
-    whole = smooth_family(seed=23, n=12, m=25, bend=0.05)
-    whole[4] *= [-1.0, 1.0]
+    complete = smooth_family(seed=23, n=12, m=25, bend=0.05)
+    complete[4] *= [-1.0, 1.0]
     with pytest.warns(DefgpaWarning, match="Mirrored"):
-        a = fitted(with_holes(whole, [(4, 6)]))
-    found = defgpa.complete(a)
-    assert np.linalg.norm(found.shapes[4][6] - whole[4, 6]) < 0.02 * size(whole[4])
+        a = fitted(with_holes(complete, [(4, 6)]))
+    actual = defgpa.complete(a)
+    assert np.linalg.norm(actual.shapes[4][6] - complete[4, 6]) < 0.02 * size(complete[4])
 
 
 def test_landmarks_far_outside_what_is_seen_are_said_to_be():
-    whole = smooth_family(seed=24, n=12, m=40, bend=0.05)
-    corner = np.argsort(np.linalg.norm(whole[3] - whole[3, 0], axis=1))[:8]
-    holes = with_holes(whole, [(3, j) for j in range(40) if j not in corner])
+    complete = smooth_family(seed=24, n=12, m=40, bend=0.05)
+    corner = np.argsort(np.linalg.norm(complete[3] - complete[3, 0], axis=1))[:8]
+    holes = with_holes(complete, [(3, j) for j in range(40) if j not in corner])
     a = fitted(holes, Affine())
     with warned_of("far outside", "'shape_4'", "uncertainty"):
-        found = defgpa.complete(a)
-    (told,) = found.findings
-    assert (told.problem, told.shapes) == (Problem.FAR_ESTIMATES, ("shape_4",))
-    assert told.values["count"] == found.far.sum()
-    assert found.far[3].any()
-    assert not found.far[:3].any()
-    assert np.isfinite(found.shapes.points).all()
-    far, near = found.far[3], found.estimated[3] & ~found.far[3]
-    assert np.median(found.uncertainty[3, far]) > np.median(found.uncertainty[3, near])
+        actual = defgpa.complete(a)
+    (findings,) = actual.findings
+    assert (findings.problem, findings.shapes) == (Problem.FAR_ESTIMATES, ("shape_4",))
+    assert findings.values["count"] == actual.far.sum()
+    assert actual.far[3].any()
+    assert not actual.far[:3].any()
+    assert np.isfinite(actual.shapes.points).all()
+    far, near = actual.far[3], actual.estimated[3] & ~actual.far[3]
+    assert np.median(actual.uncertainty[3, far]) > np.median(actual.uncertainty[3, near])
 
 
 def test_two_shapes_are_completed_without_statistics():
@@ -144,8 +144,8 @@ def test_four_landmarks_in_the_plane_are_enough():
     points = smooth_family(seed=31, n=9, m=4, bend=0.02)
     a = fitted(with_holes(points, [(2, 1)]), Affine())
     with warned_of("far outside", "'shape_3'"):
-        found = defgpa.complete(a)
-    assert np.linalg.norm(found.shapes[2][1] - points[2, 1]) < 0.1 * size(points[2])
+        actual = defgpa.complete(a)
+    assert np.linalg.norm(actual.shapes[2][1] - points[2, 1]) < 0.1 * size(points[2])
 
 
 def test_trials_that_leave_a_line_are_not_made():
@@ -153,8 +153,8 @@ def test_trials_that_leave_a_line_are_not_made():
     line = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
     rng = np.random.default_rng(0)
     points = np.stack([line * [1.0, s] for s in rng.uniform(0.9, 1.1, size=6)])
-    found = defgpa.complete(fitted(with_holes(points, [(0, 3)]), Affine()))
-    np.testing.assert_allclose(found.shapes[0][3], [3.0, 0.0], atol=0.2)
+    actual = defgpa.complete(fitted(with_holes(points, [(0, 3)]), Affine()))
+    np.testing.assert_allclose(actual.shapes[0][3], [3.0, 0.0], atol=0.2)
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
@@ -171,10 +171,10 @@ def test_a_landmark_seen_once_is_estimated_everywhere_else():
 
 
 def test_rigid_alignments_are_completed_too():
-    whole = smooth_family(seed=27, n=10)
-    a = EuclideanGPA(scaling=True).fit(with_holes(whole, [(1, 2)])).alignment_
-    found = defgpa.complete(a)
-    assert np.linalg.norm(found.shapes[1][2] - whole[1, 2]) < 0.05 * size(whole[1])
+    complete = smooth_family(seed=27, n=10)
+    a = EuclideanGPA(scaling=True).fit(with_holes(complete, [(1, 2)])).alignment_
+    actual = defgpa.complete(a)
+    assert np.linalg.norm(actual.shapes[1][2] - complete[1, 2]) < 0.05 * size(complete[1])
 
 
 def test_the_spline_is_that_of_geomorph():
@@ -186,8 +186,8 @@ def test_the_spline_is_that_of_geomorph():
     kinds of mean this one agrees to 4e-5, the next to 4e-3), not stated with the numbers.
     """
     holes = with_holes(shared_points("plethodon2d"), [(1, 2), (1, 7), (4, 0), (9, 0)])
-    found = defgpa.complete(fitted(holes), "spline").shapes[1]
-    np.testing.assert_allclose(found[[2, 7]], [[5.7107, 54.4742], [2.9719, 55.6805]], atol=6e-5)
+    actual = defgpa.complete(fitted(holes), "spline").shapes[1]
+    np.testing.assert_allclose(actual[[2, 7]], [[5.7107, 54.4742], [2.9719, 55.6805]], atol=6e-5)
 
 
 @pytest.mark.parametrize(("name", "best"), [("plethodon2d", 0.0196), ("bones3d", 0.0273)])
@@ -206,19 +206,21 @@ def test_hidden_landmarks_are_found_better_than_by_the_established_ways(name, be
 def test_a_few_hidden_landmarks_of_plethodon_end_where_they_were():
     points = shared_points("plethodon2d")
     holes = [(2, 1), (9, 5), (17, 8), (23, 0), (31, 10), (38, 3)]
-    found = defgpa.complete(fitted(with_holes(points, holes)))
-    misses = [np.linalg.norm(found.shapes[i][j] - points[i, j]) / size(points[i]) for i, j in holes]
+    actual = defgpa.complete(fitted(with_holes(points, holes)))
+    misses = [
+        np.linalg.norm(actual.shapes[i][j] - points[i, j]) / size(points[i]) for i, j in holes
+    ]
     assert np.sqrt(np.mean(np.square(misses))) < 0.0196
-    assert found.errors["statistics"] < found.errors["spline"]
+    assert actual.errors["statistics"] < actual.errors["spline"]
 
 
 def test_broken_halves_are_completed_with_the_ways_compared_on_such_holes():
     points = shared_points("turtles3d_partial")[:, ::20]
     with told_among_others("far outside"):
-        found = defgpa.complete(fitted(points, Affine()))
-    assert np.isfinite(found.shapes.points).all()
-    assert found.errors[found.method] < 0.05  # some six landmarks are left of a fossil here
-    assert found.errors[found.method] <= found.errors["spline"]
+        actual = defgpa.complete(fitted(points, Affine()))
+    assert np.isfinite(actual.shapes.points).all()
+    assert actual.errors[actual.method] < 0.05  # some six landmarks are left of a fossil here
+    assert actual.errors[actual.method] <= actual.errors["spline"]
 
 
 # The Gaussian behind the statistics
@@ -232,10 +234,10 @@ def test_leaving_out_all_at_once_is_leaving_out_one_by_one(hyperparameters):
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=28, n=9, m=15)))
     residuals, deviations = predict_left_out(specimens, hyperparameters)
     for i, j in ((0, 3), (4, 14), (8, 0)):
-        own = with_holes(specimens, [(i, j)])[i]
-        one = ShapeGaussian(np.delete(specimens, i, axis=0), hyperparameters).complete(own)
-        np.testing.assert_allclose(specimens[i, j] - one.points[j], residuals[i, j], atol=1e-3)
-        assert one.deviation[j] == pytest.approx(deviations[i, j], rel=0.1)
+        item = with_holes(specimens, [(i, j)])[i]
+        first = ShapeGaussian(np.delete(specimens, i, axis=0), hyperparameters).complete(item)
+        np.testing.assert_allclose(specimens[i, j] - first.points[j], residuals[i, j], atol=1e-3)
+        assert first.deviation[j] == pytest.approx(deviations[i, j], rel=0.1)
 
 
 def test_the_conditional_mean_is_that_of_the_covariance_written_out():
@@ -255,17 +257,18 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     ]
     T = np.stack([(move / np.sqrt((move**2).sum(axis=1).mean())).ravel() for move in moves])
     C = X.T @ X + 1e4 * v * T.T @ T + v * np.kron(0.7 * K + 0.1 * np.eye(8), np.eye(2))
-    own = specimens[2] + 0.01 * rng.normal(size=(8, 2))
+    item = specimens[2] + 0.01 * rng.normal(size=(8, 2))
     hidden = np.zeros(8, dtype=bool)
     hidden[[1, 6]] = True
     h, s = np.repeat(hidden, 2), ~np.repeat(hidden, 2)
     gain = C[np.ix_(h, s)] @ np.linalg.inv(C[np.ix_(s, s)])
-    expected = mean[hidden] + (gain @ (own - mean).ravel()[s]).reshape(2, 2)
+    expected = mean[hidden] + (gain @ (item - mean).ravel()[s]).reshape(2, 2)
     covariance = C[np.ix_(h, h)] - gain @ C[np.ix_(s, h)]
-    found, deviation = ShapeGaussian(specimens, hyperparameters)._predict(
-        own, np.flatnonzero(~hidden), hidden
+    prediction = ShapeGaussian(specimens, hyperparameters)._predict(
+        item, np.flatnonzero(~hidden), hidden
     )
-    np.testing.assert_allclose(found, expected, **EXACT)
+    actual, deviation = prediction.apply(item), prediction.deviation
+    np.testing.assert_allclose(actual, expected, **EXACT)
     np.testing.assert_allclose(
         deviation, np.sqrt(np.diag(covariance).reshape(2, 2).sum(axis=1)), rtol=1e-6
     )
@@ -275,15 +278,15 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
 def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
     """Each seen landmark from the others that are seen, in one pose: two ways to one number."""
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=31, n=9, m=15, d=d)))
-    others, own = ShapeGaussian(specimens[1:], Hyperparameters(0.1, 0.7, 0.5)), specimens[0].copy()
-    own[[2, 7]] = np.nan
-    residuals = others.predict_left_out(own)
-    seen = np.flatnonzero(~np.isnan(own[:, 0]))
-    posed = fit_motions(own[seen], others.mean[seen], motions=SIMILARITY)(own)
+    others, item = ShapeGaussian(specimens[1:], Hyperparameters(0.1, 0.7, 0.5)), specimens[0].copy()
+    item[[2, 7]] = np.nan
+    residuals = others.predict_left_out(item)
+    visible = np.flatnonzero(~np.isnan(item[:, 0]))
+    posed = fit_motions(item[visible], others.mean[visible], motions=SIMILARITY)(item)
     for j in (0, 5, 14):
         alone = np.arange(15) == j
-        found, _ = others._predict(posed, np.setdiff1d(seen, [j]), alone)
-        np.testing.assert_allclose(residuals[j], posed[j] - found[0], **EXACT)
+        actual = others._predict(posed, np.setdiff1d(visible, [j]), alone).apply(posed)
+        np.testing.assert_allclose(residuals[j], posed[j] - actual[0], **EXACT)
     assert np.isnan(residuals[[2, 7]]).all()
 
 
@@ -293,8 +296,8 @@ def test_dials_for_very_many_landmarks_are_chosen_on_some_of_them():
     hidden = np.arange(900) < 90
     blocks = [Holdout(i, hidden) for i in range(4)]
     fewer = [Holdout(i, hidden[::3]) for i in range(4)]
-    found = choose_hyperparameters(specimens, points, blocks)
-    assert found == choose_hyperparameters(specimens[:, ::3], points[:, ::3], fewer)
+    actual = choose_hyperparameters(specimens, points, blocks)
+    assert actual == choose_hyperparameters(specimens[:, ::3], points[:, ::3], fewer)
     nowhere = [Holdout(0, np.isin(np.arange(900), [1, 2]))]  # none of them among the some
     assert choose_hyperparameters(specimens, points, nowhere).smooth >= 0.0
 
@@ -302,9 +305,9 @@ def test_dials_for_very_many_landmarks_are_chosen_on_some_of_them():
 def test_a_specimen_that_is_there_twice_tells_all():
     """With nearness, the twin decides."""
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=30, n=9, m=15, bend=0.5)))
-    own = with_holes(specimens, [(4, 7)])[4]
-    near = ShapeGaussian(specimens, Hyperparameters(nearness=0.001)).complete(own)
-    far = ShapeGaussian(specimens, Hyperparameters()).complete(own)
+    item = with_holes(specimens, [(4, 7)])[4]
+    near = ShapeGaussian(specimens, Hyperparameters(nearness=0.001)).complete(item)
+    far = ShapeGaussian(specimens, Hyperparameters()).complete(item)
     truth = specimens[4, 7]
     assert np.linalg.norm(near.points[7] - truth) < 1e-6
     assert np.linalg.norm(far.points[7] - truth) > 1e-4
@@ -312,11 +315,11 @@ def test_a_specimen_that_is_there_twice_tells_all():
 
 def test_weights_fall_with_the_squared_distance_over_the_median():
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=32, n=9, m=15)))
-    own, asked = specimens[0] + 0.01, np.arange(3, 15)
+    item, requests = specimens[0] + 0.01, np.arange(3, 15)
     mean, deviations = ShapeGaussian(specimens, Hyperparameters(nearness=0.5))._weigh_specimens(
-        own, asked
+        item, requests
     )
-    squares = ((specimens[:, asked] - own[asked]) ** 2).sum(axis=(1, 2))
+    squares = ((specimens[:, requests] - item[requests]) ** 2).sum(axis=(1, 2))
     weights = np.exp(-0.5 * squares / (0.5 * np.median(squares)))
     weights /= weights.sum()
     np.testing.assert_allclose(mean, np.tensordot(weights, specimens, 1), **EXACT)
@@ -372,8 +375,8 @@ def test_errors_of_all_holdouts_count_and_not_only_those_of_the_last():
     first, second = Holdout(0, hidden), Holdout(5, np.arange(12) == 7)
     values = Hyperparameters()
     parts = [sum_holdout_errors(specimens, specimens, [h], values) for h in (first, second)]
-    both = sum_holdout_errors(specimens, specimens, [first, second], values)
-    assert both == pytest.approx(sum(parts))
+    common = sum_holdout_errors(specimens, specimens, [first, second], values)
+    assert common == pytest.approx(sum(parts))
     assert min(parts) > 0
 
 

@@ -1,0 +1,91 @@
+"""What rigid, similarity and affine alignment have in common, measured where the landmarks were."""
+
+import numpy as np
+import pytest
+from datum_space_support import carry_back, measure_reference_error, move_into_reference
+
+from defgpa.errors import DegenerateShapeError
+from defgpa.procrustes import SIMILARITY
+from defgpa.solvers.affine import balance_frame, fit_affine
+from defgpa.solvers.rigid import fit_rigid
+from support import EXACT, FAMILIES, PARITY, oracle_points, read_oracle, smooth_family
+
+METHODS = {
+    "rigid": fit_rigid,
+    "similarity": lambda points: fit_rigid(points, SIMILARITY),
+    "affine": fit_affine,
+    "balanced affine": lambda points: balance_frame(fit_affine(points)),
+}
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
+def points(request):
+    return smooth_family(**request.param)
+
+
+@pytest.mark.parametrize("name", ["syn2d_full", "syn3d_full", "syn2d_partial"])
+@pytest.mark.parametrize(("run", "method"), [("euc_d", fit_rigid), ("aff_d", fit_affine)])
+def test_errors_equal_the_optimum_found_by_others(name, run, method):
+    published = read_oracle(name, "euc_aff_d_numpy")[run]
+    points = oracle_points(name)
+    fit = method(points)
+    tolerance = EXACT if run == "euc_d" else PARITY
+    np.testing.assert_allclose(fit.rmse_datum, published["rmse_d"], **EXACT)
+    error = measure_reference_error(points, fit)
+    np.testing.assert_allclose(error, published["rmse_r"], **tolerance)
+
+
+@every_method
+def test_cost_is_the_distance_in_the_datum_space(points, method):
+    fit = method(points)
+    np.testing.assert_allclose(fit.cost, np.nansum((points - carry_back(fit)) ** 2), **EXACT)
+    visible = np.count_nonzero(~np.isnan(points[..., 0]))
+    np.testing.assert_allclose(fit.rmse_datum, np.sqrt(fit.cost / visible), **EXACT)
+
+
+@every_method
+def test_gradient_vanishes(points, method):
+    assert method(points).gradient_norm < 1e-10
+
+
+@every_method
+def test_order_of_landmarks_orders_the_reference(points, method, rng):
+    order = rng.permutation(points.shape[1])
+    tolerance = PARITY if method in (METHODS["affine"], METHODS["balanced affine"]) else EXACT
+    before, after = method(points), method(points[:, order])
+    np.testing.assert_allclose(after.reference, before.reference[order], **tolerance)
+
+
+@every_method
+def test_units_scale_the_reference(points, method):
+    tolerance = PARITY if method is METHODS["balanced affine"] else EXACT
+    before, after = method(points), method(1e3 * points)
+    np.testing.assert_allclose(after.reference, 1e3 * before.reference, **tolerance)
+
+
+@every_method
+def test_same_input_gives_the_same_bits_and_is_not_touched(points, method):
+    original = points.copy()
+    np.testing.assert_array_equal(method(original).reference, method(points).reference)
+    np.testing.assert_array_equal(original, points)
+
+
+@every_method
+def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points, method):
+    for i in (0, 2):
+        lone = int(np.argmax(~np.isnan(points[i, :, 0])))
+        holed = points.copy()
+        holed[np.arange(len(points)) != i, lone] = np.nan
+        fit = method(holed)
+        place = move_into_reference(holed, fit)[i, lone]
+        np.testing.assert_allclose(fit.reference[lone], place, **PARITY)
+
+
+@every_method
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_landmark_seen_nowhere_is_named(d, method):
+    points = smooth_family(seed=9, d=d)
+    points[:, 5] = np.nan
+    with pytest.raises(DegenerateShapeError, match="Landmark '6' is missing in every shape"):
+        method(points)
