@@ -69,6 +69,18 @@ def test_half_of_a_shape_that_is_labelled_as_the_other_side_does_not_excuse_itse
     assert (score_residuals(distances, 2, exchanged).scores[3, wrong] > 5).all()
 
 
+def test_pairs_exchanged_over_four_standard_deviations_are_rejected():
+    """Each is too near its own place to be rejected, but lies in the place of the other."""
+    rng = np.random.default_rng(0)
+    reference = np.column_stack([np.tile(np.arange(10.0), 2), np.repeat([0.0, 1.0], 10)])
+    shapes = reference + 0.18 * rng.normal(size=(20, 20, 2))
+    wrong = np.r_[0:4, 10:14]
+    shapes[3, wrong] = shapes[3, np.roll(wrong, 4)]
+    rejected = DefGPA(robust=True).align(shapes).rejection.landmarks
+    assert np.flatnonzero(rejected[3]).tolist() == wrong.tolist()
+    assert rejected.sum() == len(wrong)
+
+
 def test_exchanged_landmarks_are_named(family):
     points = np.array(family.shapes.points)
     points[3, [4, 20]] = points[3, [20, 4]]

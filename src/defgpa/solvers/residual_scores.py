@@ -15,6 +15,7 @@ _RIGID_CAUTION = 1.2  # a landmark must be so many times as far off for similari
 _MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, shapes bend
 _AS_WELL = 1.2  # of the residuals of warps: where those of similarities are smaller, they judge
 _EXCHANGED = 1 / 2  # of its distance from its own place: so near is a landmark to the other's
+_EXCHANGED_FACTOR = 2.0  # on the scores of such landmarks
 _DOUBTFUL_LEVEL = 1.5  # of the median residual of a shape, against that of the others
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
 _PSEUDO_VIEWS = 6.0  # how strongly the scale of a landmark is drawn to the common scale
@@ -139,7 +140,8 @@ def score_residuals(lengths: Array, n_dims: int, exchanged: Mask) -> Scores:
         NaN where missing.
     n_dims : int
     exchanged : array (n, m) of bool
-        Landmarks that have no part in the scales.
+        Landmarks that have no part in the scales, and count as twice as far off: lying in the place
+        of another is evidence, too.
     """
     to_deviation = 1.0 / _MEDIAN_LENGTH[n_dims]
     usual = np.where(exchanged, np.nan, lengths)
@@ -150,7 +152,8 @@ def score_residuals(lengths: Array, n_dims: int, exchanged: Mask) -> Scores:
     scales = np.broadcast_to(np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR), lengths.shape)
     levels = to_deviation * _median_or(usual / scales, 1, 1.0 / to_deviation)
     scales = scales * np.maximum(levels, 1.0)[:, np.newaxis]
-    return Scores(np.nan_to_num(lengths / scales), levels > _MAX_LEVEL, scales)
+    scores = np.nan_to_num(lengths / scales) * np.where(exchanged, _EXCHANGED_FACTOR, 1.0)
+    return Scores(scores, levels > _MAX_LEVEL, scales)
 
 
 def _median_or(values: Array, axis: int, default: float) -> Array:

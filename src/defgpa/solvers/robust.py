@@ -172,8 +172,9 @@ def estimate_weights(
         if has_retried:
             converged = bool(rests)
         elif not is_early and (rests or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
-            # neighbours that were left out together may fit together
-            retried = np.where(scores < _RETRIAL * settings.rejection, given_weights, weights)
+            # neighbours that were left out together may fit together; exchanged ones always do
+            is_retried = (scores < _RETRIAL * settings.rejection) & ~rigid.exchanged
+            retried = np.where(is_retried, given_weights, weights)
             has_retried, converged = True, bool(rests and (retried == weights).all())
             weights = retried
 
