@@ -5,12 +5,9 @@ from __future__ import annotations
 import csv
 import html
 import json
-import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -96,6 +93,7 @@ def command_in(page):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash to paste into")
 @pytest.mark.parametrize("home", ["", "my home"], ids=["elsewhere", "at home"])
 def test_to_do_it_again_can_be_pasted_anywhere(run, wings, tmp_path, monkeypatch, home):
+    """The shell is asked where it would run which words; they are run here, to save a start."""
     place = tmp_path / "my home" / "it's here"
     place.mkdir(parents=True)
     shutil.copy(wings, place / "my wings.tps")
@@ -108,9 +106,13 @@ def test_to_do_it_again_can_be_pasted_anywhere(run, wings, tmp_path, monkeypatch
     assert (str(tmp_path) in typed) is not bool(home)
     first = (place / "out" / "reference.csv").read_bytes()
     shutil.rmtree(place / "out")
-    pasted = f'defgpa() {{ {shlex.quote(sys.executable)} -m defgpa "$@"; }}\n{typed}\n'
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    subprocess.run(["bash", "-ec", pasted], cwd=tmp_path, env=environment, check=True)
+    pasted = f'defgpa() {{ printf "%s\\0" "$PWD" "$@"; }}\n{typed}\n'
+    shell = subprocess.run(
+        ["bash", "-ec", pasted], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True
+    )
+    folder, *words = shell.stdout.split("\0")[:-1]
+    monkeypatch.chdir(folder)
+    assert run(*words)[0] == 0
     assert (place / "out" / "reference.csv").read_bytes() == first
 
 
