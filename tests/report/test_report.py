@@ -827,3 +827,11 @@ def test_the_size_of_the_error_is_told_in_shares_of_the_shape(page, wings):
     share = f"{100 * wings.rmse_reference / size:.2g} % of the size of the reference"
     assert share in page(wings).prose
     np.testing.assert_allclose(size**2 * len(centred), wings.eigenvalues.sum(), **EXACT)
+
+
+def test_report_of_a_rigid_alignment_has_no_section_about_deformation(tmp_path):
+    wings = load_wings().take(range(4))
+    for model, mentions in ((defgpa.EuclideanGPA(), False), (defgpa.DefGPA(), True)):
+        write_report(model.fit(wings).alignment_, tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert ('id="deformation"' in page) == ('href="#deformation"' in page) == mentions

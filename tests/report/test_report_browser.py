@@ -952,6 +952,31 @@ def test_a_phone_needs_no_sideways_scrolling(browser, reports):
     assert errors(browser) == []
 
 
+def test_shapes_in_space_are_whole_in_pictures_of_any_width(browser, reports):
+    browser.switch_to.new_window("tab")
+    outside = """
+        const { scene } = document.getElementById("plot-reference")._fullLayout;
+        const { view, projection } = scene._scene.glplot.cameraParams;
+        const times = (m, v) =>
+          [0, 1, 2, 3].map((row) => v.reduce((sum, x, k) => sum + m[4 * k + row] * x, 0));
+        const place = (at, k) => {
+          const [low, high] = scene["xyz"[k] + "axis"].range;
+          return ((at - low) / (high - low) - 0.5) * scene.aspectratio["xyz"[k]];
+        };
+        return shapes.landmarks.filter((_, j) => {
+          const at = [...shapes.reference.subarray(3 * j, 3 * j + 3)].map(place);
+          const [across, up, , depth] = times(projection, times(view, [...at, 1]));
+          return !(Math.max(Math.abs(across), Math.abs(up)) < depth);
+        });
+    """
+    for width in (1400, 900, 420):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        make_picture.open_report(browser, reports("solid"), PATIENCE)
+        assert browser.execute_script(outside) == []
+    assert errors(browser) == []
+
+
 def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
     browser = opened("solid")
     for control in browser.find_elements(By.CSS_SELECTOR, "button, select, main input"):

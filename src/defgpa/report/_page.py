@@ -24,6 +24,7 @@ from defgpa.report._scene import build_scene
 from defgpa.report._shape_space import build_shape_space
 from defgpa.report._statistics import Links, Statistic, build_sections
 from defgpa.report._words import describe_fit, format_number, list_warnings
+from defgpa.solvers.registration import MotionRegistration
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -130,6 +131,7 @@ def write_report(
     values = {
         "title": title or tables.make_title(alignment),
         "lead": describe_fit(alignment),
+        "is_rigid": isinstance(alignment._registration, MotionRegistration),
         "warnings": list_warnings(alignment, cross_validation),
         **_collect_values(alignment, display, columns, smoothing, cross_validation, comparison),
         "sections": build_sections(analyses, joined),

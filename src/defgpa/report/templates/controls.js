@@ -119,11 +119,13 @@ function buildShapeList() {
     everything.textContent = state.every ? "Draw fewer dots" : "Draw all landmarks";
     const nMatching = matching().length;
     list.querySelector(".status").textContent =
-      `${chosen.length} of ${shapes.names.length} specimens shown.` +
+      `${withCommas(chosen.length)} of ${withCommas(shapes.names.length)} specimens shown.` +
       (isThinned ? ` One landmark in ${stride} is drawn of each.` : "") +
-      (nMatching > MAX_LISTED ? ` The first ${MAX_LISTED} of ${nMatching} are listed; search for others.` : "");
+      (nMatching > MAX_LISTED ? ` The first ${MAX_LISTED} of ${withCommas(nMatching)} are listed; search for others.` : "");
   };
 }
+
+const withCommas = (count) => count.toLocaleString("en");
 
 // one shape is marked in every picture that shows many
 function mark(i) {

@@ -11,11 +11,12 @@ let paperWidth = 0;
 
 function draw(id) {
   const plot = elementOf(id);
-  const { data, layout, height, aspect, buttons = [] } = plots[id]();
+  const { data, layout, height, aspect, sides, buttons = [] } = plots[id]();
   const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 8 : paperWidth);
   const wanted = height || (aspect && heightFor(aspect, width || plot.clientWidth));
   plot.style.height = wanted ? `${wanted}px` : "";
   if (width) Object.assign(layout, { width, height: plot.clientHeight, autosize: false });
+  if (layout.scene) layout.scene.camera = cameraOf(sides, (width || plot.clientWidth) / (plot.clientHeight - SCENE_TOP));
   drawn.add(id);
   return Plotly.react(plot, data, layout, config(buttons)).then(() => {
     if (!plot.dataset.drawn) connectPlot(id, plot);
@@ -71,7 +72,7 @@ connectChoice("order", "order", ["residuals"]);
 connectChoice("outline", "outline", ["scatter"]);
 connectChoice("change", "change", ["shape"]);
 connectPicker("before-after", "pair", "all specimens", ["before", "after"]);
-connectPicker("deformation", "deformation", null, ["deformation"]);
+if (elementOf("deformation")) connectPicker("deformation", "deformation", null, ["deformation"]);
 connectColumns();
 if (pca) connectShapeSpace();
 connectDownloads();

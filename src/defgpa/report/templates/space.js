@@ -138,7 +138,7 @@ function boxOf(sets) {
 function spaceFigure(data, box, more = {}) {
   const drawn = solid ? sceneLayout(box, more) : planeLayout(box, more);
   const sides = box.map(([low, high]) => high - low);
-  return { data, layout: drawn, aspect: solid ? null : sides[1] / sides[0], buttons: spaceButtons };
+  return { data, layout: drawn, sides, aspect: solid ? null : sides[1] / sides[0], buttons: spaceButtons };
 }
 
 const spaceButtons = solid
@@ -155,15 +155,14 @@ function planeLayout(box, more) {
   });
 }
 
-// so far from a box of these sides that the reference, stretched to it, fills the picture
+// so far from a box of these sides that the reference, stretched to it, fills a picture of this aspect
 const VIEW = 0.414; // half the height of the picture at distance 1, as plotly has it
-const ASPECT = 1.4; // width of a picture over its height, at least about so much
 const unitReference = (() => {
   const points = Array.from(shapes.landmarks, (_, j) => shapes.reference.subarray(j * dim, (j + 1) * dim));
   const ends = [0, 1, 2].map((k) => points.reduce(([low, high], p) => [Math.min(low, p[k]), Math.max(high, p[k])], [Infinity, -Infinity]));
   return points.map((p) => ends.map(([low, high], k) => (p[k] - (low + high) / 2) / (high - low || 1)));
 })();
-function viewingDistance(sides) {
+function viewingDistance(sides, aspect) {
   const { eye, up } = page.camera;
   const right = cross(up, eye);
   const length = Math.hypot(...right);
@@ -173,29 +172,36 @@ function viewingDistance(sides) {
   let far = 0;
   for (const unit of unitReference) {
     const point = unit.map((x, k) => x * sides[k]);
-    const half = Math.max(Math.abs(dot(point, above)), Math.abs(dot(point, across)) / ASPECT);
+    const half = Math.max(Math.abs(dot(point, above)), Math.abs(dot(point, across)) / aspect);
     far = Math.max(far, half / VIEW + dot(point, eye));
   }
   return far;
 }
 
-function sceneLayout(box, more) {
-  const sides = box.map(([low, high]) => high - low);
-  const [x, y, z] = sides.map((side) => side / Math.max(...sides));
+const scaleSides = (sides) => sides.map((side) => side / Math.max(...sides));
+
+// aspect: the width of the picture over its height
+function cameraOf(sides, aspect) {
   const { eye, up } = page.camera;
-  const far = viewingDistance([x, y, z]);
+  const far = viewingDistance(scaleSides(sides), aspect);
+  return {
+    eye: { x: far * eye[0], y: far * eye[1], z: far * eye[2] },
+    up: { x: up[0], y: up[1], z: up[2] },
+  };
+}
+
+const SCENE_TOP = 30; // room for the legend
+
+function sceneLayout(box, more) {
+  const [x, y, z] = scaleSides(box.map(([low, high]) => high - low));
   const hidden = (k) => ({ range: box[k], visible: false });
   return layout({
-    margin: { l: 0, r: 0, t: 30, b: 0 },
+    margin: { l: 0, r: 0, t: SCENE_TOP, b: 0 },
     scene: {
       aspectmode: "manual",
       aspectratio: { x, y, z },
       dragmode: "orbit",
       xaxis: hidden(0), yaxis: hidden(1), zaxis: hidden(2),
-      camera: {
-        eye: { x: far * eye[0], y: far * eye[1], z: far * eye[2] },
-        up: { x: up[0], y: up[1], z: up[2] },
-      },
       uirevision: more.uirevision || "kept",
     },
     ...more,
