@@ -19,6 +19,7 @@ from defgpa.cli import main
 from defgpa.cli._compare import show_comparison
 from defgpa.cli._console import Console
 from defgpa.datasets import load_wings, smooth_family
+from defgpa.model_selection import select_method
 from defgpa.model_selection.comparison import Comparison, MethodFigures
 from support import EXACT
 
@@ -297,6 +298,9 @@ def test_the_demo_leaves_a_report_and_figures(run, tmp_path):
     assert summary["figures"]["cve"] < summary["comparison"][2]["cve"]
     wings = defgpa.read_shapes(tmp_path / "demo" / "wings.tps")
     np.testing.assert_array_equal(wings.points, load_wings().points)
+    chosen = select_method(wings)  # as fit does with this file
+    assert summary["figures"]["cve"] == pytest.approx(chosen.cross_validation.error)
+    assert chosen.path.explain_choice() in " ".join(out.split())
 
 
 # Files of all kinds in, results of the same kind out

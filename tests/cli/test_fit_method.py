@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -307,3 +308,11 @@ def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
     assert run(*words, "-o", tmp_path / "moved.tps")[0] == 2
     _, _, err = run(*words, "-o", tmp_path / "moved.png", "--rows", "down")
     assert not err  # these landmarks lie in the image either way
+
+
+def test_smoothing_and_rigidity_chosen_together_are_explained(run, noise, tmp_path):
+    code, out, _ = run("fit", noise, "-o", tmp_path, "--rigidity", "auto", "--fold-size", "10")
+    assert code == 0
+    said = " ".join(out.split())
+    chosen = read_summary(tmp_path)["figures"]["chosen_rigidity"]
+    assert re.search(rf"A smoothing of \S+ and a rigidity of {float(chosen):g} were chosen", said)

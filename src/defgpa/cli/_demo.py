@@ -53,7 +53,7 @@ def command(output: str, console: Console) -> None:
             f"{shapes.n_shapes} insect wings, simulated: {shapes.n_landmarks} landmarks, "
             f"{n_missing} of {shapes.visible.size} missing"
         )
-        fit = fit_shapes(console, shapes, MethodOptions(fold_size=1))
+        fit = fit_shapes(console, shapes, MethodOptions())
         alignment = fit.alignment.posed_like(shapes[0])
     results = collect_results(alignment, fit)
     assert fit.comparison is not None

@@ -546,11 +546,9 @@ def tabulate_path(path: SmoothingPath | None) -> dict[str, object] | None:
 
 def show_choice(console: Console, fit: Fit) -> None:
     """Say which method and smoothing were chosen, by which rule, and how to ask for others."""
-    from defgpa.model_selection import DialSurface
-
     if fit.reason:
         console.say_paragraph(f"{fit.reason} To choose another: --method NAME.")
-    if fit.path is not None and len(fit.path.values) > 1 and not isinstance(fit.path, DialSurface):
+    if fit.path is not None and len(fit.path.values) > 1:
         console.say_paragraph(fit.path.explain_choice())
     if fit.reason or fit.path is not None:
         console.say("")
