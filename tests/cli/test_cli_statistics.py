@@ -12,7 +12,15 @@ from test_semilandmarks import varied_tps
 import defgpa
 from defgpa import DefGPA, Shapes, ThinPlateSpline
 from defgpa.meshes import Mesh, write_mesh
-from defgpa.statistics import allometry, modularity, procrustes_anova, symmetry, tangent_space
+from defgpa.statistics import (
+    allometry,
+    disparity,
+    group_allometry,
+    modularity,
+    procrustes_anova,
+    symmetry,
+    tangent_space,
+)
 from support import PARITY
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
@@ -541,6 +549,37 @@ def test_reports_of_all_statistics_have_their_sections(run, folder):
         page = (folder / command / "report.html").read_text(encoding="utf-8")
         assert f">{heading}</h2>" in page
         assert "Superimposed coordinates of 12 specimens" in page
+
+
+def test_figures_printed_beside_a_table_have_a_table_of_their_own(run, folder):
+    words = [folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9, "-q"]
+    out, sample, kinds = folder / "out", moths(), np.repeat(["a", "b"], 6)
+    for command, *options in (
+        ("disparity", "--groups", "kind"),
+        ("classify", "--groups", "kind"),
+        ("covary", "--modules", "front=1-4,back=*", "--by", "kind"),
+        ("test", "--slopes", "kind", "--trajectories", "kind,site", "--allometry"),
+    ):
+        code, _, err = run(command, *words, *options, "-o", out / command)
+        assert code == 0, err
+
+    def read_column(name, column):
+        return [float(row[column]) for row in table(out / name)]
+
+    varied = disparity(sample, kinds, n_permutations=9)
+    assert read_column("disparity/disparity_groups.csv", "lower") == pytest.approx(
+        varied.intervals[:, 0].tolist(), rel=1e-6
+    )
+    assert read_column("classify/classification_confusion.csv", "as_b") == [0, 6]
+    assert read_column("classify/classification_accuracy.csv", "accuracy") == [1.0]
+    parts = modularity(sample, ["front"] * 4 + ["back"] * 4, 9)
+    assert read_column("covary/modularity_test.csv", "z") == pytest.approx([parts.z], rel=1e-5)
+    assert len(table(out / "covary" / "groups_integration_effects.csv")) == 2
+    slopes = group_allometry(sample, kinds, n_permutations=9).lengths
+    assert read_column("test/slopes_groups.csv", "slope_length") == pytest.approx(slopes, rel=1e-5)
+    assert table(out / "test" / "slopes_anova.csv")[2]["term"] == "log(size):kind"
+    assert table(out / "test" / "allometry_anova.csv")[0]["term"] == "log(size)"
+    assert len(table(out / "test" / "trajectories_groups.csv")) == 2
 
 
 def test_report_without_a_folder_is_refused(run, folder):

@@ -58,6 +58,9 @@ def test_every_result_prints_briefly_and_becomes_a_table(name):
     assert "1 of 192 landmarks (0.5%) completed" in text
     assert len(text) < 2000
     assert len(actual.to_pandas()) == len(actual.to_csv().splitlines()) - 1
+    for heads, rows in actual.further_tables().values():
+        assert rows
+        assert {len(row) for row in rows} == {len(heads)}
 
 
 MODULES = "a" * 5 + "b" * 7  # landmarks 1–5 and 6–12

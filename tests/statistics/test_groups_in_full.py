@@ -15,7 +15,7 @@ from defgpa.statistics import (
     tangent_space,
     trajectories,
 )
-from support import EXACT, shared_data
+from support import EXACT, PARITY, shared_data
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,23 @@ def test_trajectories_differ_in_the_way_they_were_made():
     assert "form" not in str(trajectories(x[two], groups[two], stages[two], 9)).splitlines()[-2]
     with pytest.raises(DefgpaError, match="every group at every stage"):
         trajectories(x[:30], groups[:30], stages[:30])
+
+
+def test_stages_that_are_numbers_follow_each_other_in_their_order():
+    """An unsorted file must not make the path go back and forth."""
+    rng = np.random.default_rng(2)
+    groups, stages = np.repeat(["a", "b"], 18), np.tile([10, 2, 1], 12)
+    steps = np.log(stages)[:, None, None]
+    x = rng.normal(size=(8, 2)) + 0.1 * steps * rng.normal(size=(8, 2))
+    x = x + 0.01 * rng.normal(size=(36, 8, 2))
+    order = np.argsort(stages, kind="stable")
+    actual = trajectories(x, groups, stages, 9)
+    ordered = trajectories(x[order], groups[order], stages[order], 9)
+    assert actual.stages == ordered.stages == ("1", "2", "10")
+    np.testing.assert_allclose(actual.lengths, ordered.lengths, **PARITY)
+    names = ["late", "early"]
+    words = trajectories(x[stages > 1], groups[stages > 1], np.tile(names, 12), 9)
+    assert list(words.stages) == names
 
 
 def test_the_form_of_a_path_does_not_depend_on_where_and_how_it_lies():

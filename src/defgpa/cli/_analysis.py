@@ -127,8 +127,12 @@ class Analysis:
         **settings: object,
     ) -> None:
         """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
+        from defgpa.io.text.table import format_csv
+
         self.console.say_result(f"{result}\n")
         self.files.write_table(f"{name}.csv", result.to_csv())
+        for suffix, table in result.further_tables().items():
+            self.files.write_table(f"{name}_{suffix}.csv", format_csv(*table))
         if plot is not None:
             self.files.write_figure(f"{name}.png", plot, result, **settings)
         if values is not None:

@@ -13,7 +13,10 @@ from defgpa.cli._console import Console
 _NAMES = ResultNames(
     "Classification",
     "classification.json",
-    ("classification", "canonical_variates", "between_groups", "scores", "distances"),
+    (
+        *("classification", "classification_confusion", "classification_accuracy"),
+        *("canonical_variates", "between_groups", "scores", "distances"),
+    ),
 )
 
 

@@ -30,7 +30,10 @@ _MIN_SPECIMENS = 3  # of a group that is tested on its own
 _NAMES = ResultNames(
     "Covariation",
     "covary.json",
-    ("pls", "scores", "integration", "modularity", "hypotheses", "groups", "vrel"),
+    (
+        *("pls", "pls_test", "scores", "vrel"),
+        *("integration", "integration_test", "modularity", "modularity_test"),
+    ),
 )
 
 

@@ -10,7 +10,7 @@ from defgpa.cli import _options as options
 from defgpa.cli._analysis import AnalysisSettings, ResultNames, analysis_options, open_analysis
 from defgpa.cli._console import Console
 
-_NAMES = ResultNames("Disparity", "disparity.json", ("disparity",))
+_NAMES = ResultNames("Disparity", "disparity.json", ("disparity", "disparity_groups"))
 
 
 @options.command("disparity", "defgpa disparity heads.tps --data heads.csv --groups species")

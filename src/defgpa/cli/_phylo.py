@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from defgpa.statistics import Phylogeny
 
 _NAMES = ResultNames(
-    "Phylogeny", "phylo.json", ("signal", "components", "ancestors", "anova", "rates")
+    "Phylogeny",
+    "phylo.json",
+    (
+        *("signal", "components", "components_variances", "ancestors", "anova"),
+        *("rates", "rates_groups", "rates_test"),
+    ),
 )
 
 

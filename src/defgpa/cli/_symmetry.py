@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 _NAMES = ResultNames(
     "Symmetry",
     "symmetry.json",
-    ("symmetry", "asymmetry", "size_symmetry", "symmetric", "asymmetric"),
+    (
+        *("symmetry", "symmetry_indices", "asymmetry", "size_symmetry"),
+        *("symmetric", "asymmetric"),
+    ),
 )
 
 

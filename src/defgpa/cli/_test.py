@@ -25,8 +25,10 @@ _NAMES = ResultNames(
     "Tests",
     "test.json",
     (
-        *("anova", "models", "pairwise", "allometry", "predicted", "slopes", "allometric_scores"),
-        *("size_corrected", "trajectories", "landmarks", "repeatability", "measurement_error"),
+        *("anova", "models", "pairwise", "allometry", "allometry_anova", "predicted", "slopes"),
+        *("slopes_groups", "slopes_anova", "allometric_scores", "size_corrected", "trajectories"),
+        *("trajectories_groups", "landmarks", "repeatability", "repeatability_overall"),
+        *("repeatability_anova", "measurement_error", "measurement_error_shares"),
     ),
 )
 
@@ -96,7 +98,8 @@ _NAMES = ResultNames(
     "replicates",
     metavar="SUBJECT,REPLICATE",
     group=options.ANALYSIS,
-    help="Systematic and random error of replicates; two columns.",
+    help="Systematic and random error of replicates; two columns, or several joined such as "
+    "ind:side,rep.",
 )
 @options.option(
     "--ss-type",

@@ -320,8 +320,8 @@ def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
         "z is the difference of two, transformed to be normal under chance, over its standard "
         "error. Z of each is in units of its own chance, so z is not the difference of Z.",
     )
-    effects = zip(sizes.names, sizes.effect_sizes, strict=True)
-    table = [("", "Z"), *((n, format_number(z)) for n, z in effects)]
+    effects = zip(sizes.names, map(format_number, sizes.observed), sizes.effect_sizes, strict=True)
+    table = [("", "Observed", "Z"), *((n, value, format_number(z)) for n, value, z in effects)]
     rows = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in sizes.to_rows()]
     further = (("Pairs", [("Pair", "z of the difference", "P"), *rows]),)
     picture = _draw("effect_sizes", sizes, height=1.3 + 0.55 * len(sizes.names))

@@ -17,7 +17,7 @@ from defgpa.arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Rows
+from defgpa.statistics.table import Rows, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,10 @@ class Allometry(Rows):
         """Predict the regression scores (k,) of these sizes: the line through the scores."""
         centred = self.predict(sizes) - self.anova.tangents.mean(axis=0)
         return np.asarray(np.tensordot(centred, self.vector, axes=2) / np.linalg.norm(self.vector))
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the analysis of variance, as a table by name."""
+        return {"anova": (self.anova.table.columns, self.anova.table.to_rows())}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame: name, size and score of every shape."""

@@ -37,7 +37,7 @@ from defgpa.statistics.permutation import (
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample, impute_tangents
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Effect, EffectTable, effect
+from defgpa.statistics.table import Effect, EffectTable, Rows, effect
 from defgpa.threads import choose_threads
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _LINE = 80  # characters of a line of the terminal
 
 
 @dataclass(frozen=True, eq=False)
-class ProcrustesAnova:
+class ProcrustesAnova(Rows):
     """A model of shape with its table of effects; prints like R's ``anova``.
 
     Attributes

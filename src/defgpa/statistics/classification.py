@@ -25,7 +25,7 @@ from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_p_values
 
 _MAX_COMPONENTS = 40
 _N_FOLDS = 10  # of specimens that the number of components is chosen without
@@ -91,6 +91,19 @@ class Classification(Rows):
     mahalanobis_p: Array
     procrustes_p: Array
     provenance: Provenance
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the confusion table and how many are classified correctly, as tables by name."""
+        return {
+            "confusion": (
+                ("group", *(f"as_{group}" for group in self.groups)),
+                [(g, *row) for g, row in zip(self.groups, self.confusion.tolist(), strict=True)],
+            ),
+            "accuracy": (
+                ("n_components", "accuracy", "chance_level", "kappa"),
+                [(self.n_components, self.accuracy, self.chance_level, self.kappa)],
+            ),
+        }
 
     def _rows(self) -> list[Row]:
         best = self.posterior.max(axis=1)

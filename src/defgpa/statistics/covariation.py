@@ -23,7 +23,7 @@ from defgpa.statistics.cross_covariance import find_first_axes
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Row, Rows, format_p
+from defgpa.statistics.table import Row, Rows, Table, format_p
 
 LANCZOS_NUMBERS = 128  # that the axes of a permutation take, for every row
 
@@ -111,6 +111,10 @@ class TwoBlockPLS(Rows):
         pairs = np.column_stack([self.x_scores[:, 0], self.y_scores[:, 0]]).tolist()
         rows = [(name, *pair) for name, pair in zip(names, pairs, strict=True)]
         return format_csv(("name", "x_score", "y_score"), rows)
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return r-PLS of the first pair of axes and its test, as a table by name."""
+        return {"test": (("r_pls", "z", "p"), [(self.r, self.z, self.p)])}
 
     def _rows(self) -> list[Row]:
         pairs = zip(self.singular_values, self.shares, strict=True)

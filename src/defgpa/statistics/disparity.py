@@ -22,7 +22,7 @@ from defgpa.io.covariates import Columns
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_p_values
 
 _N_BOOTSTRAPS = 999
 
@@ -87,6 +87,12 @@ class Disparity(Rows):
             (f"{a} – {b}", format_number(difference), p)
             for (a, b, difference, _), p in zip(rows, chances, strict=True)
         ]
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the variance of every group with its interval, as a table by name."""
+        columns = (self.groups, self.variances.tolist(), *self.intervals.T.tolist())
+        rows = list(zip(*columns, strict=True))
+        return {"groups": (("group", "variance", "lower", "upper"), rows)}
 
     def _rows(self) -> list[Row]:
         return [

@@ -21,7 +21,7 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.permutation import transform_to_normal
-from defgpa.statistics.table import Row, Rows, format_p
+from defgpa.statistics.table import Row, Rows, Table, format_p
 
 
 class PermutedEffect(Protocol):
@@ -52,8 +52,8 @@ class EffectSizes(Rows):
     ----------
     names : tuple of k str
         The data sets or hypotheses.
-    effect_sizes : array (k,)
-        Z of each.
+    observed, effect_sizes : array (k,)
+        The statistic of each, and its Z.
     z, p : array (k, k)
         Standardised differences, the first minus the second, and their two-sided P.
     statistic : str
@@ -66,12 +66,18 @@ class EffectSizes(Rows):
     _columns = ("a", "b", "z", "p")
 
     names: tuple[str, ...]
+    observed: Array
     effect_sizes: Array
     z: Array
     p: Array
     statistic: str
     deviations: Array
     spreads: Array
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return every statistic with its effect size, as a table by name."""
+        columns = (self.names, self.observed.tolist(), self.effect_sizes.tolist())
+        return {"effects": (("name", "observed", "z"), list(zip(*columns, strict=True)))}
 
     def _rows(self) -> list[Row]:
         first, second = np.triu_indices(len(self.names), 1)
@@ -81,13 +87,12 @@ class EffectSizes(Rows):
         ]
 
     def __str__(self) -> str:
-        sizes = [
-            (name, format_number(z)) for name, z in zip(self.names, self.effect_sizes, strict=True)
-        ]
+        effects = zip(self.names, self.observed, self.effect_sizes, strict=True)
+        sizes = [(name, format_number(value), format_number(z)) for name, value, z in effects]
         pairs = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in self._rows()]
         differences = align_columns([("", "z of the difference", "P"), *pairs])
         head = f"Effect sizes compared: {self.statistic}"
-        return f"{head}\n{align_columns([('', 'Z'), *sizes])}\n\n{differences}"
+        return f"{head}\n{align_columns([('', 'observed', 'Z'), *sizes])}\n\n{differences}"
 
     __repr__ = __str__
 
@@ -132,6 +137,6 @@ def compare_effect_sizes(
     pooled = np.sqrt(spreads[:, None] ** 2 + spreads**2)
     z = (deviations[:, None] - deviations) / np.where(pooled > 0, pooled, 1.0)
     labels = tuple(map(str, names or range(1, len(results) + 1)))
-    sizes = np.array([result.z for result in results])
+    observed, sizes = np.array([(result.observed, result.z) for result in results]).T
     p = np.asarray(2 * norm.sf(np.abs(z)))
-    return EffectSizes(labels, sizes, z, p, results[0].statistic, deviations, spreads)
+    return EffectSizes(labels, observed, sizes, z, p, results[0].statistic, deviations, spreads)

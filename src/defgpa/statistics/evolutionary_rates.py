@@ -25,7 +25,7 @@ from defgpa.statistics.permutation import Permutations, build_averaging, effect_
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Row, Rows, format_p, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_p, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,14 @@ class EvolutionaryRates(Rows):
     counts: Index
     permuted: Array
     provenance: Provenance
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the rate of every group, and the test of all, as tables by name."""
+        rows = list(zip(self.names, self.counts.tolist(), self.rates.tolist(), strict=True))
+        return {
+            "groups": (("group", "n_species", "rate"), rows),
+            "test": (("ratio", "z", "p"), [(self.ratio, self.z, self.p)]),
+        }
 
     def _rows(self) -> list[Row]:
         return [

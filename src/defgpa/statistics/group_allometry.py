@@ -24,7 +24,7 @@ from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,14 @@ class GroupAllometry(Rows):
         rows = zip(self.shapes.names, self.codes, figures, strict=True)
         heads = ("name", "group", "size", "cac", "regression_score", "predicted_line")
         return format_csv(heads, [(name, self.groups[k], *row) for name, k, row in rows])
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the length of every slope and the analysis of variance, as tables by name."""
+        rows = list(zip(self.groups, self.lengths.tolist(), strict=True))
+        return {
+            "groups": (("group", "slope_length"), rows),
+            "anova": (self.anova.table.columns, self.anova.table.to_rows()),
+        }
 
     def _rows(self) -> list[Row]:
         first, second = np.triu_indices(len(self.groups), 1)

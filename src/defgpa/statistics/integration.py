@@ -25,7 +25,7 @@ from defgpa.statistics.covariation import (
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, format_p
+from defgpa.statistics.table import Row, Rows, Table, format_p
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,12 @@ class ModuleTest(Rows):
     interval: Array | None
     permuted: Array
     provenance: Provenance
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the mean over pairs of modules and its test, as a table by name."""
+        lower, upper = (np.nan, np.nan) if self.interval is None else self.interval.tolist()
+        row = (self.statistic, self.observed, self.z, self.p, lower, upper)
+        return {"test": (("statistic", "observed", "z", "p", "lower", "upper"), [row])}
 
     def _rows(self) -> list[Row]:
         return [

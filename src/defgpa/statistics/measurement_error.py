@@ -21,7 +21,7 @@ from defgpa.formatting import format_number
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +64,11 @@ class MeasurementError(Rows):
     def to_csv(self) -> str:
         """Return the table as comma-separated text."""
         return self.table.to_csv()
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the shares of systematic and random error, as a table by name."""
+        figures = (self.eta_squared, self.signal_to_noise)
+        return {"shares": (("systematic_share", "signal_to_noise"), [figures])}
 
     def __str__(self) -> str:
         head = (
@@ -113,7 +118,8 @@ def measurement_error(
     if len(subjects) < 2 or len(replicates) < 2 or not (cells == 1).all():
         raise DefgpaError(
             "Measurement error needs at least 2 subjects and 2 replicates, and every subject once "
-            f"in each; got {n} shapes of {len(subjects)} subjects in {len(replicates)} replicates."
+            f"in each; got {n} shapes of {len(subjects)} subjects in {len(replicates)} replicates. "
+            "Both sides of an individual are subjects of their own."
         )
     sample.warn_of_findings()
     order = np.lexsort([sessions, codes])  # subject by subject, its replicates in order

@@ -26,7 +26,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Row, Rows
+from defgpa.statistics.table import Row, Rows, Table
 
 METHODS = ("phylomorphospace", "phylogenetic", "aligned")
 _TITLES = {
@@ -92,6 +92,12 @@ class PhylogeneticComponents(Rows):
     @property
     def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("node", *(f"component_{k + 1}" for k in range(self.scores.shape[1])))
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the variance along every component, as a table by name."""
+        numbers = range(1, len(self.variances) + 1)
+        rows = list(zip(numbers, self.variances.tolist(), self.shares.tolist(), strict=True))
+        return {"variances": (("component", "variance", "share"), rows)}
 
     def _rows(self) -> list[Row]:
         names = [*self.tree.tips, *self.ancestor_names]

@@ -20,7 +20,7 @@ from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,13 @@ class Repeatability(Rows):
     landmarks: tuple[str, ...]
     deviations: Array
     provenance: Provenance
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return overall repeatability and the analysis of variance, as tables by name."""
+        return {
+            "overall": (("repeatability", "replicates"), [(self.overall, self.replicates)]),
+            "anova": (self.table.columns, self.table.to_rows()),
+        }
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the landmarks as text, without a header."""

@@ -40,7 +40,7 @@ from defgpa.statistics.permutation import (
     permute_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Effect, EffectTable, Row
+from defgpa.statistics.table import Effect, EffectTable, Row, Rows, Table
 from defgpa.tangent_space import tangent_space
 from defgpa.threads import choose_threads
 
@@ -52,7 +52,7 @@ _TERMS = ("individual", "side", "individual:side")
 
 
 @dataclass(frozen=True, eq=False)
-class Symmetry:
+class Symmetry(Rows):
     """Symmetric and asymmetric parts of shape; prints its two-way table.
 
     Attributes
@@ -145,6 +145,11 @@ class Symmetry:
     def to_pandas(self) -> pd.DataFrame:
         """Return the two-way table as a pandas DataFrame."""
         return self.table.to_pandas()
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the mean directional and fluctuating asymmetry, as a table by name."""
+        figures = (self.directional_index, self.fluctuating_index)
+        return {"indices": (("directional", "fluctuating"), [figures])}
 
     def indices_to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with the asymmetry of every individual."""

@@ -19,6 +19,7 @@ _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 Row = tuple[Any, ...]  # of a table: names, then numbers
+Table = tuple[Sequence[str], Sequence[Row]]  # a header and rows
 
 
 class Rows:
@@ -31,6 +32,11 @@ class Rows:
         columns = (getattr(self, name) for name in self._held)
         lists = (column if isinstance(column, tuple) else column.tolist() for column in columns)
         return list(zip(*lists, strict=True))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._columns
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, row by row as it prints."""
@@ -47,6 +53,10 @@ class Rows:
     def to_rows(self) -> list[Row]:
         """Return the rows without their columns' names."""
         return self._rows()
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return what is printed beside the rows, as tables by name; none here."""
+        return {}
 
 
 @dataclass(frozen=True)

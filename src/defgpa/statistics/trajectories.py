@@ -22,7 +22,7 @@ from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_p_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,11 @@ class Trajectories(Rows):
     form_distances: Array
     form_p: Array
     provenance: Provenance
+
+    def further_tables(self) -> dict[str, Table]:
+        """Return the length of every path, as a table by name."""
+        rows = list(zip(self.groups, self.lengths.tolist(), strict=True))
+        return {"groups": (("group", "path_length"), rows)}
 
     def _rows(self) -> list[Row]:
         squares = (
@@ -109,8 +114,8 @@ def trajectories(
     x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
         The specimens. Missing landmarks are completed.
     groups, stages : sequence of n labels
-        Of every specimen; stages in the order of their first appearance, and every group has
-        specimens at every stage.
+        Of every specimen. Stages that are numbers follow each other in their order, words in that
+        of their first appearance; every group has specimens at every stage.
     chance : {"rotations", "residuals"}
         How P is found: residuals of the model without an interaction are rotated at random, or
         permuted, as RRPP does. P of permuted residuals is too small for angles.
@@ -126,7 +131,7 @@ def trajectories(
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes
     names, codes = encode_groups(groups, n, "groups")
-    steps, times = encode_groups(stages, n, "stages")
+    steps, times = _encode_stages(stages, n)
     cells = codes * len(steps) + times
     counts = np.bincount(cells, minlength=len(names) * len(steps))
     if len(names) < 2 or len(steps) < 2 or not counts.all():
@@ -171,6 +176,16 @@ def trajectories(
         *(length_p, angles, angle_p, forms, form_p),
         sample.provenance,
     )
+
+
+def _encode_stages(stages: Sequence[object], n: int) -> tuple[tuple[str, ...], Index]:
+    """Return the names of stages in the order of the path, and each specimen's stage (n,)."""
+    names, codes = encode_groups(stages, n, "stages")
+    try:
+        order = np.argsort([float(name) for name in names], kind="stable")
+    except ValueError:
+        return names, codes
+    return tuple(names[k] for k in order), order.argsort()[codes]
 
 
 def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
