@@ -203,3 +203,12 @@ def test_a_workspace_is_for_its_user_alone(workspace):
     project = workspace.create("mine")
     assert workspace.folder.stat().st_mode & 0o077 == 0
     assert project.folder.stat().st_mode & 0o077 == 0
+
+
+def test_scripts_of_an_older_version_are_not_used_again(page):
+    answer = page.client.get("/static/main.js")
+    assert answer.headers["cache-control"] == "no-cache"
+    tag = answer.headers["etag"]
+    assert page.client.get("/static/main.js", headers={"If-None-Match": tag}).status_code == 304
+    assert page.client.get("/static/main.js", headers={"If-None-Match": '"old"'}).content
+    assert page.client.get("/static/api.js").headers["etag"] != tag

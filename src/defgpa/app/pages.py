@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import NamedTuple
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -15,10 +17,18 @@ _TYPES = {
 }
 
 
+class Asset(NamedTuple):
+    """A file of the page: its content, its type, and a tag that changes with the content."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
 @cache
-def read_assets() -> dict[str, tuple[bytes, str]]:
-    """Return the content and the type of every file of the page, by its name."""
-    assets: dict[str, tuple[bytes, str]] = {}
+def read_assets() -> dict[str, Asset]:
+    """Return every file of the page, by its name."""
+    assets: dict[str, Asset] = {}
 
     def walk(folder: Traversable, prefix: str) -> None:
         for entry in folder.iterdir():
@@ -26,7 +36,8 @@ def read_assets() -> dict[str, tuple[bytes, str]]:
             if entry.is_dir():
                 walk(entry, f"{name}/")
             elif kind := _TYPES.get(f".{entry.name.rpartition('.')[2]}"):
-                assets[name] = entry.read_bytes(), kind
+                content = entry.read_bytes()
+                assets[name] = Asset(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
 
     walk(files("defgpa.app") / "static", "")
     return assets

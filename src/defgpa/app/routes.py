@@ -93,15 +93,21 @@ class Server:
 
     async def show_page(self, request: Request) -> Response:
         """Send the page itself."""
-        content, kind = read_assets()["index.html"]
-        return Response(content, media_type=kind)
+        asset = read_assets()["index.html"]
+        return Response(asset.content, media_type=asset.kind)
 
     async def show_asset(self, request: Request) -> Response:
-        """Send a script or style of the page; names are looked up, never opened."""
+        """Send a script or style of the page; names are looked up, never opened.
+
+        The browser asks each time whether it has changed: scripts of two versions never mix.
+        """
         asset = read_assets().get(request.path_params["name"])
         if asset is None:
             raise HTTPException(404)
-        return Response(asset[0], media_type=asset[1], headers={"Cache-Control": "max-age=3600"})
+        headers = {"Cache-Control": "no-cache", "ETag": asset.tag}
+        if request.headers.get("if-none-match") == asset.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(asset.content, media_type=asset.kind, headers=headers)
 
     async def show_start(self, request: Request) -> Response:
         """Say what there is to open."""
