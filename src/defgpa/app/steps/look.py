@@ -11,6 +11,7 @@ from starlette.responses import Response
 from defgpa.app.project import Project
 from defgpa.app.requests import Values, get_index
 from defgpa.app.responses import send_image, send_mesh, send_points
+from defgpa.arrays import rms_radius
 from defgpa.edits import Action, EditLog
 from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh
@@ -106,12 +107,15 @@ def show_superimposition(project: Project, values: Values) -> dict[str, object]:
     """Say how far the superimposed specimens are from their mean shape."""
     study = project.study
     alignment = study.superimposition
+    mean = alignment.reference
     return {
         "revision": project.revision,
-        "mean": alignment.reference,
+        "mean": mean,
         "included": study.numbers_in_analysis,
         "sizes": study.sizes,
-        "distances": np.sqrt(np.nanmean(alignment.residuals**2, axis=1)),
+        # in units of the size of the mean shape: as for Procrustes distances, the units of the
+        # files do not matter
+        "distances": np.sqrt(np.nanmean(alignment.residuals**2, axis=1)) / rms_radius(mean),
     }
 
 
