@@ -145,13 +145,20 @@ class Analysis:
             place[0, component] = score * magnification
         return self._draw(self.pca.inverse_transform(place)[0])
 
-    def draw_group(self, column: str, group: str, magnification: float) -> Drawing:
-        """Return the mean shape of a group, drawn out from the mean of all."""
+    def draw_group(
+        self, column: str, group: str, magnification: float, start: str | None = None
+    ) -> Drawing:
+        """Return the mean shape of a group, drawn out from that of another group or of all."""
+        mean = self.pca.mean_ if start is None else self._find_group_mean(column, start)
+        shape = self._find_group_mean(column, group)
+        return self._draw(mean + magnification * (shape - mean), mean)
+
+    def _find_group_mean(self, column: str, group: str) -> Array:
         members = self._group(column).get(group)
         if members is None:
             raise DefgpaError(f"There is no group {group!r} in the column {column!r}.")
-        mean = self.pca.scores_[members].mean(axis=0, keepdims=True)
-        return self._draw(self.pca.inverse_transform(mean * magnification)[0])
+        scores = self.pca.scores_[members].mean(axis=0, keepdims=True)
+        return self.pca.inverse_transform(scores)[0]
 
     def _draw(self, shape: Array, mean: Array | None = None) -> Drawing:
         start = self.pca.mean_ if mean is None else mean

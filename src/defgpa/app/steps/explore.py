@@ -57,7 +57,8 @@ def _draw(analysis: Analysis, values: Values) -> Drawing:
     magnification = get_number(values, "magnification", 1.0)
     if "group" in values:
         group = str(values["group"])
-        return analysis.draw_group(get_text(values, "column"), group, magnification)
+        start = str(values["from"]) if "from" in values else None
+        return analysis.draw_group(get_text(values, "column"), group, magnification, start)
     scores = values.get("scores")
     if not isinstance(scores, dict):
         raise DefgpaError("A place in morphospace is given by scores.")
