@@ -124,6 +124,9 @@ def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
     anova = _fit_test(project, analysis)
     if anova is not None:
         write_text(folder / "anova.csv", anova.to_csv())
+        if project.settings["test"]["pairwise"]:
+            pairs = anova.pairwise(project.settings["test"]["pairwise"])
+            write_text(folder / "pairwise.csv", pairs.to_csv())
 
 
 def _fit_test(project: Project, analysis: Analysis) -> ProcrustesAnova | None:

@@ -77,6 +77,8 @@ def write_python(project: Project) -> str:
             ")",
             "print(anova)",
         ]
+        if test["pairwise"]:
+            lines.append(f"print(anova.pairwise({test['pairwise']!r}))")
     lines += ["", 'defgpa.save(alignment, "result.npz")', ""]
     return "\n".join(lines)
 
@@ -96,6 +98,8 @@ def write_commands(project: Project) -> str:
     lines.append(shlex.join(fit))
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
+        if test["pairwise"]:
+            command += ["--pairwise", test["pairwise"]]
         for table in _make_relative(project, study.tables)[:1]:
             command += ["--data", table]
         command += ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]

@@ -49,6 +49,7 @@ class TestSettings(TypedDict):
     formula: str
     n_permutations: int
     seed: int
+    pairwise: str  # the column whose groups are compared, if any
 
 
 class Settings(TypedDict):
@@ -68,7 +69,7 @@ def make_settings(title: str = "", links: list[str] | None = None) -> Settings:
         links=links or [],
         reading=Reading(),
         method=Method().to_dict(),
-        test=TestSettings(formula="", n_permutations=999, seed=0),
+        test=TestSettings(formula="", n_permutations=999, seed=0, pairwise=""),
     )
 
 
@@ -82,7 +83,9 @@ def read_settings(folder: Path) -> Settings:
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise FormatError(f'{path} is no settings of a project: it lacks "format": "{FORMAT}".')
     settings = make_settings()
+    defaults = settings["test"]
     settings.update({key: values[key] for key in settings if key in values})  # type: ignore[typeddict-item]
+    settings["test"] = {**defaults, **settings["test"]}  # written before some of them were there
     return settings
 
 
@@ -103,9 +106,12 @@ def check_setting(key: str, value: object) -> object:
         return value
     if key == "test" and isinstance(value, dict):
         formula, count, seed = (value.get(k) for k in ("formula", "n_permutations", "seed"))
-        is_text = isinstance(formula, str) and len(formula) < 2000
+        pairwise = value.get("pairwise", "")
+        is_text = all(isinstance(text, str) and len(text) < 2000 for text in (formula, pairwise))
         if is_text and isinstance(count, int) and isinstance(seed, int) and 0 < count < 1_000_000:
-            return {"formula": formula, "n_permutations": count, "seed": seed}
+            return TestSettings(
+                formula=str(formula), n_permutations=count, seed=seed, pairwise=str(pairwise)
+            )
     raise DefgpaError(f"The setting {key!r} cannot be {value!r:.200}.")
 
 

@@ -38,7 +38,7 @@ def choose_work(
         "fit": lambda job: fit(job, analysis),
         "allometry": lambda job: analysis.regress_on_size(count, seed, job.report_progress),
         "test": lambda job: analysis.test(
-            test["formula"], count, seed, get_text(values, "pairwise"), job.report_progress
+            test["formula"], count, seed, test["pairwise"], job.report_progress
         ),
         "repeatability": lambda job: analysis.measure_repeatability(get_text(values, "individual")),
         "symmetry": lambda job: analysis.analyse_symmetry(
@@ -70,15 +70,16 @@ def compare_methods(job: Job, shapes: Shapes) -> dict[str, object]:
     methods = default_methods()
     with collect_notes() as notes:
         for number, (name, estimator) in enumerate(methods.items()):
-            job.tell("stage", text=f"Trying {name}", done=number, total=len(methods))
+            about = _describe(estimator)
+            job.tell("stage", text=f"Trying {about['label']}", done=number, total=len(methods))
             try:
                 row = compare(
                     shapes, {name: estimator}, fold_size, n_jobs=1, progress=job.report_progress
                 ).rows[0]
             except DefgpaError as error:
-                job.tell("row", name=name, failure=str(error))
+                job.tell("row", name=name, label=about["label"], failure=str(error))
                 continue
-            job.tell("row", **row.to_dict(), **_describe(estimator))
+            job.tell("row", **row.to_dict(), **about)
         job.tell("stage", text="Weighing the methods, choosing the smoothing", done=0, total=0)
         selection = select_method(shapes, fold_size, n_jobs=1, progress=job.report_progress)
     return {
@@ -88,6 +89,7 @@ def compare_methods(job: Job, shapes: Shapes) -> dict[str, object]:
         "sentence": selection.reason,
         "points": [] if selection.path is None else _list_points(selection.path),
         "best": None if selection.path is None else selection.path.best_value,
+        "choice": "" if selection.path is None else selection.path.explain_choice(),
         "notes": notes,
     }
 
@@ -137,6 +139,7 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, obje
         "fold_size": fold_size,
         "points": _list_points(path),
         "best": path.best_value,
+        "choice": path.explain_choice(),
         **_describe(path.best),
         "notes": notes,
     }

@@ -17,15 +17,17 @@ const KINDS = [
 ];
 const memories = new Map(); // of each project: rows, points, verdict; they stay while steps change
 
+/** What was compared so far of the project as it is edited and read now. */
 const remember = () => {
-  if (!memories.has(store.project.id))
-    memories.set(store.project.id, { rows: [], points: [], verdict: null, best: null, log: "" });
-  const memory = memories.get(store.project.id),
-    log = JSON.stringify(store.project.log.edits.map(({ text }) => text));
-  if (memory.log !== log)
-    Object.assign(memory, { rows: [], points: [], verdict: null, best: null, log });
-  return memory;
+  const { id, log, settings, files } = store.project;
+  const state = JSON.stringify([log.edits.map(({ text }) => text), settings.reading, files]);
+  if (memories.get(id)?.state !== state)
+    memories.set(id, { rows: [], verdict: null, curve: null, state });
+  return memories.get(id);
 };
+
+/** What a curve of smoothing belongs to: the method but for the smoothing. */
+const nameCurve = ({ kind, points_per_axis: points }) => `${kind} ${points}`;
 
 export async function showAlign(main) {
   const memory = remember();
@@ -179,7 +181,7 @@ export async function showAlign(main) {
     fill(smoothing);
     smoothing.hidden = !isBending;
     if (!isBending) return;
-    const best = memory.best && memory.points.find(({ x }) => x === memory.best);
+    const drawn = memory.curve?.method === nameCurve(method) ? memory.curve : null;
     fill(
       smoothing,
       h(
@@ -192,10 +194,10 @@ export async function showAlign(main) {
           "Choose by cross-validation",
         ),
       ),
-      memory.points.length
+      drawn
         ? curve({
-            points: memory.points,
-            best,
+            points: drawn.points,
+            best: drawn.points.find(({ x }) => x === drawn.best),
             xLabel: "smoothing",
             yLabel: "cross-validation error",
             label: "Cross-validation error along the smoothing",
@@ -205,12 +207,18 @@ export async function showAlign(main) {
             { class: "soft" },
             "More smoothing means stiffer warps. The best predicts left-out landmarks with the least error.",
           ),
-      memory.points.length > 0 &&
+      drawn &&
         makeSaveButtons("smoothing", () => smoothing.querySelector("svg.chart")),
-      memory.best &&
-        h("p", {}, "Least error at smoothing ", h("strong", {}, number(memory.best)), "."),
+      drawn?.choice && h("p", { id: "choice" }, drawn.choice),
     );
   };
+
+  function rememberCurve({ points, best, choice, method }) {
+    const places = points
+      .filter(({ smoothing: value }) => value > 0)
+      .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
+    memory.curve = { method: nameCurve(method), points: places, best, choice };
+  }
 
   async function compare() {
     Object.assign(memory, { rows: [], verdict: null });
@@ -226,35 +234,28 @@ export async function showAlign(main) {
       },
     );
     memory.verdict = result;
-    if (result?.points.length) {
-      memory.points = result.points
-        .filter(({ smoothing: value }) => value > 0)
-        .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
-      memory.best = result.best;
-    }
+    if (result?.points.length) rememberCurve(result);
     if (!isShown) return;
     drawEvidence();
     drawControls();
   }
 
   async function chooseSmoothing() {
-    Object.assign(memory, { points: [], best: null });
+    const curveSoFar = { method: nameCurve(store.project.settings.method), points: [] };
+    memory.curve = curveSoFar;
     drawControls();
     const result = await run(
       work,
       { kind: "smoothing" },
       {
         point: (point) => {
-          memory.points.push({ x: point.smoothing, y: point.cve });
+          curveSoFar.points.push({ x: point.smoothing, y: point.cve });
           if (isShown) drawControls();
         },
       },
     );
     if (!result) return;
-    memory.points = result.points
-      .filter(({ smoothing: value }) => value > 0)
-      .map(({ smoothing: value, cve }) => ({ x: value, y: cve }));
-    memory.best = result.best;
+    rememberCurve(result);
     await choose(result.method);
   }
 
