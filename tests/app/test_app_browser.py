@@ -326,6 +326,57 @@ def test_a_study_from_the_file_to_the_script(run, monkeypatch, capsys):
     assert run.driver.title != "taken"
 
 
+def select_option(run, box, value):
+    run.js(
+        "const box = document.getElementById(arguments[0]); box.value = arguments[1];"
+        "box.dispatchEvent(new Event('change'))",
+        box,
+        value,
+    )
+
+
+def test_columns_of_numbers_are_a_scale_and_groups_have_markers(run):
+    run.go("explore")
+    run.wait_for("document.querySelectorAll('#morphospace .hull').length === 2")  # of column kind
+    dots = "[...document.querySelectorAll('#morphospace .dot')]"
+    count_colours = f"return new Set({dots}.map((dot) => dot.getAttribute('fill'))).size"
+    assert run.js(count_colours) == 2
+    select_option(run, "colour", "mass")
+    run.wait_for("document.querySelector('.legend .ramp')")
+    assert run.js(count_colours) > 12
+    assert run.js("return document.querySelectorAll('#morphospace .hull').length") == 0
+    select_option(run, "marker", "kind")
+    run.wait_for("document.querySelectorAll('.legend svg').length === 2")
+    assert "mass" not in run.js(
+        "return [...document.getElementById('marker').options].map(({ value }) => value)"
+    )
+    select_option(run, "colour", ":size")
+    run.wait_for("document.querySelector('.legend')?.textContent.includes('centroid size')")
+    select_option(run, "colour", "kind")
+
+
+def test_figures_follow_edits_that_are_undone_and_tests_the_method(run):
+    dots = "document.querySelectorAll('#morphospace .dot').length"
+    count = run.js(f"return {dots}")
+    edits = len(read_edits(run.folder / "edits.json"))
+    run.go("correct")
+    run.wait_for_edits(edits)
+    run.press("x")
+    run.wait_for_edits(edits + 1)
+    run.go("explore")
+    run.wait_for(f"{dots} === {count - 1}")
+    run.click("#undo")
+    run.wait_for(f"{dots} === {count}")
+    run.go("test")
+    run.click("#run-test")
+    run.wait_for("document.querySelector('#anova')")
+    run.go("align")
+    select_option(run, "kind", "affine")
+    run.wait_for("document.querySelector('.card .soft')?.textContent.includes('affine')")
+    run.go("test")
+    assert run.js("return document.querySelector('#anova')") is None
+
+
 def test_a_killed_server_loses_nothing(run):
     count = len(read_edits(run.folder / "edits.json"))
     run.go("correct")
@@ -382,6 +433,21 @@ def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
     run.wait_for_edits(edits + 1)
     moved = read_edits(next(p for p in run.projects.iterdir() if p.name == "skulls") / "edits.json")
     assert len(moved[-1].to) == 3
+
+
+def test_the_finding_that_is_shown_is_in_sight_in_the_queue(run):
+    run.go("correct")
+    run.wait_for_queue()
+    run.js("document.querySelector('.side.left').style.maxHeight = '260px'")
+    count = run.js("return document.querySelectorAll('.queue button').length")
+    assert count > 1
+    for _ in range(count):
+        run.press("j")
+        assert run.js(
+            "const list = document.querySelector('.queue').getBoundingClientRect();"
+            "const item = document.querySelector('.queue [aria-current]').getBoundingClientRect();"
+            "return list.height > 50 && item.top < list.bottom - 20 && item.bottom > list.top"
+        )
 
 
 def write_shells(folder):

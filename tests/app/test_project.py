@@ -217,6 +217,8 @@ def test_comparing_methods_tells_rows_as_they_come_and_recommends_one(page):
     kinds = [event["event"] for event in events]
     assert kinds.count("row") == len(defgpa.model_selection.default_methods())
     assert kinds.index("row") < kinds.index("done")
+    stages = [event["text"] for event in events if event["event"] == "stage"]
+    assert "Trying deformable, 5 points per axis" in stages
     result = events[-1]["result"]
     assert result["method"]["kind"] == "rigid"
     assert "Rigid alignment" in result["sentence"]
@@ -248,12 +250,21 @@ def test_group_means_lie_at_the_mean_of_their_scores(page):
     expected = pca.coordinates_[:12].mean(axis=0)
     np.testing.assert_allclose(drawn["points"], expected, atol=1e-9)
     assert page.post("/shape", column="group", group="vespa").status_code == 400
+    # from another group: their difference is drawn out, on a grid that is square in the first
+    other = page.post("/shape", column="group", group="bombus").json()
+    pair = {"column": "group", "from": "apis", "magnification": 3}
+    start = page.post("/shape", group="apis", **pair).json()
+    np.testing.assert_allclose(start["points"], expected, atol=1e-9)
+    apart = np.array(page.post("/shape", group="bombus", **pair).json()["points"])
+    np.testing.assert_allclose(apart - expected, 3 * (np.array(other["points"]) - expected))
+    assert page.post("/shape", group="apis", **{**pair, "from": "vespa"}).status_code == 400
 
 
 def test_a_formula_is_tested_as_by_the_library(page):
     page.open_sample("wings")
-    page.change(test={"formula": "shape ~ group", "n_permutations": 99, "seed": 3})
-    result = page.run("test", pairwise="group")[-1]["result"]
+    test = {"formula": "shape ~ group", "n_permutations": 99, "seed": 3, "pairwise": "group"}
+    page.change(test=test)
+    result = page.run("test")[-1]["result"]
     alignment = defgpa.EuclideanGPA(scaling=True).fit(defgpa.datasets.load_wings()).alignment_
     model = defgpa.statistics.procrustes_anova("shape ~ group", alignment, None, 99, 3)
     assert result["table"][0]["p"] == model["group"].p
@@ -303,22 +314,22 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     page.edit(action="exclude specimen", specimen=7)
     page.edit(action="exclude landmark", landmarks=[2])  # the order in memory must not matter
     method = {**page.state()["settings"]["method"], "kind": kind, "scaling": False}
-    page.change(
-        method=method, test={"formula": "shape ~ size + group", "n_permutations": 49, "seed": 1}
-    )
+    test = {"formula": "shape ~ size + group", "n_permutations": 49, "seed": 1, "pairwise": "group"}
+    page.change(method=method, test=test)
     shown = page.get("/alignment").json()
     scores = np.array(page.get("/morphospace").json()["scores"])
-    anova = page.run("test")[-1]["result"]["csv"]
+    tested = page.run("test")[-1]["result"]
     scripts = page.get("/scripts").json()
     folder = page.project.folder
     monkeypatch.chdir(folder)
     (folder / "analysis.py").write_text(scripts["python"], encoding="utf-8")
     runpy.run_path("analysis.py")
+    output = capsys.readouterr().out
     printed = dict(
-        line.split(" ", 1)
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith(("RMSE_r", "PC1"))
+        line.split(" ", 1) for line in output.splitlines() if line.startswith(("RMSE_r", "PC1"))
     )
+    assert tested["text"] in output
+    assert "apis – bombus" in output
     assert float(printed["RMSE_r"]) == shown["rmse_reference"]
     assert [float(word) for word in printed["PC1"].split()] == scores[:, 0].tolist()
     commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
@@ -330,7 +341,33 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     assert alignment.rmse_reference == shown["rmse_reference"]
     pca = defgpa.ShapePCA().fit(alignment)
     np.testing.assert_array_equal(pca.scores_[:, : scores.shape[1]], scores)
-    assert (folder / "test" / "anova.csv").read_text(encoding="utf-8") == anova
+    written = {
+        path.name: path.read_text(encoding="utf-8") for path in (folder / "test").glob("*.csv")
+    }
+    assert written["anova.csv"] == tested["csv"]
+    assert written["pairwise.csv"] == tested["pairwise"]["csv"]
+
+
+def test_settings_of_an_older_project_get_the_defaults_of_what_they_lack(page, workspace):
+    page.open_sample("wings")
+    path = page.project.folder / "settings.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings["test"] = {"formula": "shape ~ size", "n_permutations": 99, "seed": 5}
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    test = Project(path.parent).settings["test"]
+    assert (test["formula"], test["seed"], test["pairwise"]) == ("shape ~ size", 5, "")
+
+
+def test_distances_from_the_mean_do_not_depend_on_units(page):
+    shapes = defgpa.datasets.load_wings()
+    distances = []
+    for factor in (1.0, 1000.0):
+        page.create()
+        path = page.project.folder / "files" / "wings.npz"
+        write_shapes(shapes.with_points(shapes.points * factor), path, format="npz")
+        distances.append(page.get("/superimposition").json()["distances"])
+    np.testing.assert_allclose(*distances, rtol=1e-9)
+    assert 0.001 < max(distances[0]) < 0.5
 
 
 def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, capsys):

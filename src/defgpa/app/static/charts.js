@@ -112,7 +112,7 @@ const picture = (label, height = HEIGHT) =>
 /**
  * A scatter of points with groups.
  *
- * points: [{x, y, group, marker, label, number}]; on: {pick(number), place(x, y)}.
+ * points: [{x, y, colour, marker, label, number}]; on: {pick(number), place(x, y)}.
  */
 export function scatter({
   points,
@@ -173,7 +173,7 @@ export function scatter({
       svg("path", {
         class: `dot${point.number === selected ? " selected" : ""}`,
         d: markerPath(point.marker ?? 0, x, y, 5.5),
-        fill: groupColour(point.group ?? 0),
+        fill: point.colour ?? groupColour(0),
         tabindex: on.pick ? "0" : null,
         role: on.pick ? "button" : null,
         "aria-label": point.label,
@@ -259,22 +259,34 @@ export function scatter({
 }
 
 /** The legend of groups, each with its colour and marker. */
-export function legend(groups, markerOf = (k) => k) {
+export function legend(groups, { markerOf = (k) => k, colourOf = groupColour } = {}) {
+  const maxShown = 24;
   return h(
     "div",
     { class: "legend" },
-    groups.map((name, k) =>
+    groups.slice(0, maxShown).map((name, k) =>
       h(
         "span",
         {},
         svg(
           "svg",
           { viewBox: "0 0 14 14", "aria-hidden": "true" },
-          svg("path", { d: markerPath(markerOf(k), 7, 7, 5), fill: groupColour(k) }),
+          svg("path", { d: markerPath(markerOf(k), 7, 7, 5), fill: colourOf(k) }),
         ),
         name === "" ? "(none)" : name,
       ),
     ),
+    groups.length > maxShown && h("span", {}, `and ${groups.length - maxShown} more`),
+  );
+}
+
+/** The legend of a scale: its colours between the smallest and the largest value. */
+export function scaleLegend(name, [low, high]) {
+  return h(
+    "div",
+    { class: "legend" },
+    h("span", {}, name),
+    h("span", {}, number(low), h("i", { class: "ramp" }), number(high)),
   );
 }
 

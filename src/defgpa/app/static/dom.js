@@ -132,7 +132,7 @@ export function table(heads, rows, attributes = {}) {
               h(
                 "td",
                 { class: isNumber[k] ? "number" : "" },
-                cell instanceof Node
+                cell instanceof Node || Array.isArray(cell)
                   ? cell
                   : typeof cell === "number"
                     ? number(cell)
@@ -178,6 +178,8 @@ export function showMessage(text, kind = "note") {
     text,
     h("button", { class: "close", "aria-label": "Dismiss", onclick: () => message.remove() }, "×"),
   );
+  for (const shown of [...box.children])
+    if (shown.textContent === message.textContent) shown.remove();
   box.append(message);
   while (box.children.length > 3) box.firstChild.remove();
   setTimeout(() => message.remove(), kind === "error" ? 15000 : 6000);

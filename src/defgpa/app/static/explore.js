@@ -1,8 +1,18 @@
 // Morphospace: where specimens lie, and the shape at any place of it.
 
 import { get, post } from "./api.js";
-import { legend, scatter } from "./charts.js";
-import { checkbox, field, fill, h, number, showMessage, select, table } from "./dom.js";
+import { legend, scaleLegend, scatter } from "./charts.js";
+import {
+  MAX_GROUPS,
+  SIZE,
+  chooseGrouping,
+  encode,
+  isGrouping,
+  levelsOf,
+  listColumns,
+  valuesOf,
+} from "./columns.js";
+import { checkbox, field, fill, h, number, showMessage, select, table, token } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
@@ -13,6 +23,7 @@ const OUTLINES = [
   ["hull", "hulls"],
   ["ellipse", "ellipses (95 %)"],
 ];
+const nameColumn = (column) => (column === SIZE ? "centroid size" : column);
 const options = {
   x: 0,
   y: 1,
@@ -24,11 +35,12 @@ const options = {
 };
 
 export async function showExplore(main, { go }) {
-  const controls = h("div", { class: "row" }),
+  const controls = h("div", { class: "row choose-axes" }),
     plot = h("div", {}),
     shapeControls = h("div", { class: "row middle" }),
     work = h("div", {});
-  const below = h("div", { class: "cards", style: { marginTop: "16px" } });
+  const groupsAndOutliers = h("div", { class: "stack" }),
+    sizes = h("section", { class: "card" });
   const shape = await new ShapeView().start();
   shape.element.classList.add("tall");
   shape.withMesh = store.project.dims === 3 && store.project.meshes.some(Boolean);
@@ -51,26 +63,20 @@ export async function showExplore(main, { go }) {
           shape.saveButtons,
         ),
       ),
-      below,
+      h(
+        "div",
+        { class: "two", style: { marginTop: "16px" } },
+        groupsAndOutliers,
+        h("div", { class: "stack" }, sizes),
+      ),
     ),
   );
   let space = null,
     cursor = [0, 0],
     isShown = true,
-    outlines = [];
-
-  const columns = () => Object.keys(store.project.columns);
-  const valuesOf = (column) =>
-    column ? space.specimens.map((i) => store.project.columns[column][i]) : null;
-  const levelsOf = (column) =>
-    [...new Set(valuesOf(column).map((value) => (value === null ? "" : String(value))))].sort(
-      (a, b) => a.localeCompare(b, undefined, { numeric: true }),
-    );
-
-  const isGrouping = (column) => {
-    const count = levelsOf(column).length;
-    return count > 1 && count <= space.specimens.length / 2;
-  };
+    outlines = [],
+    allometry = null,
+    redrawSizes = () => {};
 
   try {
     space = await get(path("/morphospace"));
@@ -81,10 +87,9 @@ export async function showExplore(main, { go }) {
       shape.stop();
     };
   }
-  if (options.colour === null || !["", ...columns()].includes(options.colour)) {
-    const groupings = columns().filter(isGrouping);
-    options.colour = groupings.includes("group") ? "group" : (groupings[0] ?? "");
-  }
+  if (options.colour === null || !["", SIZE, ...listColumns()].includes(options.colour))
+    options.colour = chooseGrouping();
+  if (!listColumns().filter(isGrouping).includes(options.marker)) options.marker = "";
   const components = space.ratios.map((ratio, k) => [
     k,
     `PC${k + 1} (${(100 * ratio).toFixed(1)} %)`,
@@ -102,7 +107,7 @@ export async function showExplore(main, { go }) {
 
   const requestOutlines = async () => {
     outlines = [];
-    if (options.outline && options.colour) {
+    if (options.outline && isGrouping(options.colour)) {
       const levels = levelsOf(options.colour);
       try {
         const answer = await get(
@@ -121,23 +126,45 @@ export async function showExplore(main, { go }) {
     draw();
   };
 
+  /** The colour, marker and words of every specimen, by the chosen columns. */
+  const makeLooks = () => {
+    const { colours, numbers } = encode(options.colour);
+    const markers = options.marker ? encode(options.marker).numbers : numbers;
+    const words = [options.colour, options.marker].filter(Boolean).map(valuesOf);
+    return space.specimens.map((specimen, k) => ({
+      colour: colours[k],
+      marker: markers[k],
+      label: [store.project.names[specimen], ...words.map((values) => values[k])]
+        .filter((word) => word !== null && word !== "")
+        .map((word) => number(word))
+        .join(" · "),
+    }));
+  };
+
+  const drawLegends = () => {
+    const { levels, range } = encode(options.colour);
+    const isSame = !options.marker || options.marker === options.colour;
+    return [
+      range && scaleLegend(nameColumn(options.colour), range),
+      levels.length > 0 && legend(levels, isSame ? {} : { markerOf: () => 0 }),
+      options.marker &&
+        !isSame &&
+        legend(levelsOf(options.marker), { colourOf: () => token("--soft") }),
+      options.outline &&
+        options.colour &&
+        !isGrouping(options.colour) &&
+        h("small", {}, `Outlines are drawn around 2 to ${MAX_GROUPS} groups.`),
+    ];
+  };
+
   const draw = () => {
     if (!isShown) return;
-    const colours = options.colour ? levelsOf(options.colour) : [],
-      markers = options.marker ? levelsOf(options.marker) : [];
-    const colourOf = valuesOf(options.colour),
-      markerOf = valuesOf(options.marker);
-    const level = (levels, value) =>
-      Math.max(0, levels.indexOf(value === null ? "" : String(value)));
+    const looks = makeLooks();
     const points = space.scores.map((scores, k) => ({
       x: scores[options.x],
       y: scores[options.y],
       number: space.specimens[k],
-      group: colourOf ? level(colours, colourOf[k]) : 0,
-      marker: markerOf ? level(markers, markerOf[k]) : colourOf ? level(colours, colourOf[k]) : 0,
-      label: [store.project.names[space.specimens[k]], colourOf?.[k], markerOf?.[k]]
-        .filter((word) => word !== undefined && word !== null && word !== "")
-        .join(" · "),
+      ...looks[k],
     }));
     const chart = scatter({
       points,
@@ -165,8 +192,7 @@ export async function showExplore(main, { go }) {
     fill(
       plot,
       chart,
-      colours.length ? legend(colours, (k) => (options.marker ? 0 : k)) : null,
-      markers.length ? h("p", { class: "soft" }, `Markers: ${markers.join(", ")}`) : null,
+      drawLegends(),
       h(
         "div",
         { class: "row middle", style: { marginTop: "8px" } },
@@ -194,18 +220,27 @@ export async function showExplore(main, { go }) {
         options[name] = convert(value);
         drawControls();
         requestOutlines();
+        redrawSizes();
         if (["x", "y"].includes(name)) {
           cursor = [0, 0];
           requestShape();
         }
       };
-    const named = [["", "nothing"], ...columns().map((name) => [name, name])];
+    const name = (columns) => [["", "nothing"], ...columns.map((key) => [key, nameColumn(key)])];
     fill(
       controls,
       field("Across", select(components, options.x, set("x", Number))),
       field("Up", select(components, options.y, set("y", Number))),
-      field("Colour", select(named, options.colour, set("colour"), { id: "colour" })),
-      field("Marker", select(named, options.marker, set("marker"))),
+      field(
+        "Colour",
+        select(name([SIZE, ...listColumns()]), options.colour, set("colour"), { id: "colour" }),
+      ),
+      field(
+        "Marker",
+        select(name(listColumns().filter(isGrouping)), options.marker, set("marker"), {
+          id: "marker",
+        }),
+      ),
       field("Around groups", select(OUTLINES, options.outline, set("outline"), { id: "outline" })),
     );
     const slider = h("input", {
@@ -258,11 +293,11 @@ export async function showExplore(main, { go }) {
   drawOutliers();
 
   function drawGroups() {
-    const words = columns().filter((name) => isGrouping(name));
+    const words = listColumns().filter(isGrouping);
     if (!words.length) return;
     const card = h("section", { class: "card" });
-    below.append(card);
-    let column = words.includes("group") ? "group" : words[0],
+    groupsAndOutliers.append(card);
+    let column = chooseGrouping(),
       from = null,
       to = null,
       t = 1;
@@ -329,7 +364,7 @@ export async function showExplore(main, { go }) {
       try {
         const [a, b] = await Promise.all(
           [from, to].map((group) =>
-            post(path("/shape"), { column, group, magnification: options.magnification }),
+            post(path("/shape"), { column, from, group, magnification: options.magnification }),
           ),
         );
         shape.draw(blend(a, b, t));
@@ -341,23 +376,21 @@ export async function showExplore(main, { go }) {
   }
 
   function drawAllometry() {
-    const card = h("section", { class: "card" }),
-      place = h("div", {}),
+    const place = h("div", {}),
       progress = h("div", {});
-    below.append(card);
     const start = async () => {
-      const allometry = await run(progress, { kind: "allometry" });
-      if (!allometry || !isShown) return;
-      const row = allometry.table[0],
-        t = { value: 0.5 };
+      allometry = (await run(progress, { kind: "allometry" })) ?? allometry;
+      if (isShown) drawChart();
+    };
+    const drawChart = () => {
+      if (!allometry) return;
+      const [row] = allometry.table,
+        looks = makeLooks();
       const points = allometry.sizes.map((size, k) => ({
         x: Math.log(size),
         y: allometry.scores[k],
         number: allometry.specimens[k],
-        label: store.project.names[allometry.specimens[k]],
-        group: options.colour
-          ? Math.max(0, levelsOf(options.colour).indexOf(String(valuesOf(options.colour)[k])))
-          : 0,
+        ...looks[k],
       }));
       const slider = h("input", {
         type: "range",
@@ -366,10 +399,7 @@ export async function showExplore(main, { go }) {
         step: 0.02,
         value: "0.5",
         "aria-label": "Size",
-        oninput: () => {
-          t.value = Number(slider.value);
-          shape.draw(blend(...allometry.shapes, t.value));
-        },
+        oninput: () => shape.draw(blend(...allometry.shapes, Number(slider.value))),
       });
       const chart = scatter({
         points,
@@ -391,8 +421,9 @@ export async function showExplore(main, { go }) {
         field("Shape from the smallest to the largest", slider),
       );
     };
+    redrawSizes = drawChart;
     fill(
-      card,
+      sizes,
       h("h2", {}, "Size and shape"),
       h("p", { class: "soft" }, "The regression of shape on log centroid size."),
       h("button", { id: "allometry", onclick: start }, "Compute"),
@@ -403,26 +434,29 @@ export async function showExplore(main, { go }) {
 
   async function drawOutliers() {
     const card = h("section", { class: "card" }, h("h2", {}, "The oddest specimens"));
-    below.append(card);
+    groupsAndOutliers.append(card);
+    const column = isGrouping(options.colour) ? options.colour : "";
     try {
-      const { rows } = await get(path(`/outliers?column=${encodeURIComponent(options.colour)}`));
+      const { rows } = await get(path(`/outliers?column=${encodeURIComponent(column)}`));
       card.append(
         table(
-          ["specimen", "distance", "", "oddest landmark"],
+          ["specimen", "distance", "oddest landmark"],
           rows.slice(0, 12).map((row) => [
-            h(
-              "button",
-              {
-                class: "quiet",
-                onclick: () => {
-                  choose(store.project.names.indexOf(row.name));
-                  go("look");
+            [
+              h(
+                "button",
+                {
+                  class: "quiet",
+                  onclick: () => {
+                    choose(store.project.names.indexOf(row.name));
+                    go("look");
+                  },
                 },
-              },
-              row.name,
-            ),
+                row.name,
+              ),
+              row.outlier && h("small", {}, "outlier"),
+            ],
             row.distance,
-            row.outlier ? "outlier" : "",
             row.worst_landmark,
           ]),
           { "aria-label": "Oddest specimens" },
@@ -436,6 +470,7 @@ export async function showExplore(main, { go }) {
   const stop = listen((change) => {
     if (change === "theme") {
       draw();
+      redrawSizes();
       shape.redraw();
     }
   });

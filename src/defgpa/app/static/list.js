@@ -196,7 +196,7 @@ export class SpecimenList {
       h(
         "div",
         { style: { minWidth: 0 } },
-        h("span", { class: "name" }, project.names[specimen]),
+        h("span", { class: "name", title: project.names[specimen] }, project.names[specimen]),
         h(
           "small",
           {},

@@ -20,8 +20,11 @@ const STEPS = [
   ["take-away", "Take away", showTakeAway],
 ];
 
+const COMPUTED = ["align", "explore", "test", "take-away"]; // steps that show what was computed
+
 let leave = null; // how the step that is shown ends
 let shown = "",
+  revision = "", // of the project when the step was drawn
   visits = 0;
 const main = document.getElementById("main"),
   bar = document.getElementById("bar");
@@ -50,6 +53,7 @@ async function showStep() {
   if (ticket !== visits) return; // the address has changed meanwhile
   const chosen = id && (step === "open" || hasShapes()) ? step : "open";
   shown = chosen;
+  revision = store.project?.revision ?? "";
   leave?.();
   drawBar();
   main.replaceChildren();
@@ -218,6 +222,11 @@ document.addEventListener("keydown", (event) => {
 
 listen((change) => {
   if (["edit", "queue", "project", "settings"].includes(change)) drawBar();
+  if (change === "settings") revision = store.project.revision;
+  // figures follow edits that are undone here or made in another tab
+  const isShown = COMPUTED.includes(shown) && readAddress().id === store.project?.id;
+  if (isShown && ["edit", "project"].includes(change) && store.project.revision !== revision)
+    showStep();
 });
 window.addEventListener("hashchange", showStep);
 window.addEventListener("focus", async () => {

@@ -73,17 +73,15 @@ function drawStart(page, { projects, samples, version }, go) {
         projects.length
           ? h(
               "div",
-              { class: "choices" },
-              projects
-                .slice(0, 12)
-                .map(({ id, title, changed }) =>
-                  h(
-                    "button",
-                    { "data-project": id, onclick: () => go("look", id) },
-                    title,
-                    h("small", {}, `${id} · ${new Date(changed * 1000).toLocaleString()}`),
-                  ),
+              { class: "choices recent" },
+              projects.map(({ id, title, changed }) =>
+                h(
+                  "button",
+                  { "data-project": id, onclick: () => go("look", id) },
+                  title,
+                  h("small", {}, `${id} · ${formatTime(changed)}`),
                 ),
+              ),
             )
           : h("p", { class: "soft" }, "None yet. What you open is kept here, with every edit."),
       ),
@@ -91,6 +89,9 @@ function drawStart(page, { projects, samples, version }, go) {
     h("p", { class: "soft", style: { marginTop: "24px" } }, `defgpa ${version}`),
   );
 }
+
+const formatTime = (seconds) =>
+  new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** The folder of the files; otherwise the first that is no picture, mesh or table. */
 function chooseTitle(names) {

@@ -264,8 +264,8 @@ class SpecimenPage {
     this.view.show(this.makeScene(), keep);
     const keys = [
       ["measured", "landmark"],
-      ["missing", "missing, at its estimated place"],
-      options.mean && ["mean", "mean shape"],
+      store.project.missing[store.specimen] > 0 && ["missing", "missing, at its estimated place"],
+      options.mean && [store.project.dims === 3 ? "mean dot" : "mean", "mean shape"],
       store.landmark !== null && ["cloud", "the same landmark in the others"],
     ].filter(Boolean);
     fill(
@@ -367,6 +367,7 @@ class SpecimenPage {
         ),
       ),
     );
+    this.left.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
   drawRight() {

@@ -1,5 +1,6 @@
 // Tests: a formula, its table, comparisons of groups, effects as shapes; repeatability, symmetry.
 
+import { chooseGrouping } from "./columns.js";
 import { field, fill, h, number, select, table } from "./dom.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
@@ -14,13 +15,13 @@ export async function showTest(main) {
     resultBox = h("div", { class: "stack" });
   const settings = { ...project.settings.test };
   let shape = null,
-    pairwise = "",
+    pairwise = settings.pairwise,
     isShown = true;
 
   const input = h("input", {
     type: "text",
     id: "formula",
-    value: settings.formula || `shape ~ ${columns[1] ?? "size"}`,
+    value: settings.formula || `shape ~ ${quote(chooseGrouping() || "size")}`,
     spellcheck: "false",
     autocomplete: "off",
     "aria-autocomplete": "list",
@@ -68,11 +69,13 @@ export async function showTest(main) {
       formula: input.value.trim(),
       n_permutations: Math.round(Number(permutations.value)) || 999,
       seed: Math.round(Number(seed.value)) || 0,
+      pairwise,
     };
     if (!(await changeSettings({ test }))) return;
-    const result = await run(work, { kind: "test", pairwise });
+    const { revision } = store.project;
+    const result = await run(work, { kind: "test" });
     if (!result || !isShown) return;
-    lastResults.set(project.id, { result, log: JSON.stringify(store.project.log.edits.length) });
+    lastResults.set(project.id, { result, revision });
     draw(result);
   };
 
@@ -249,7 +252,7 @@ export async function showTest(main) {
     if (event.key === "Enter" && suggestions.hidden) start();
   });
   const memory = lastResults.get(project.id);
-  if (memory && memory.log === JSON.stringify(project.log.edits.length)) draw(memory.result);
+  if (memory?.revision === project.revision) draw(memory.result);
   else
     fill(
       resultBox,
