@@ -192,17 +192,17 @@ def assert_same_shape(actual, expected, rtol=1e-9):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.nanmax(np.abs(expected)))
 
 
-def assert_same_alignment(found, expected, rtol):
+def assert_same_alignment(actual, expected, rtol):
     """Settled, and the same shapes, costs and gap."""
-    assert found.diagnostics.converged
-    assert_same_shape(found.reference, expected.reference, rtol=rtol)
-    assert_same_shape(found.aligned, expected.aligned, rtol=rtol)
-    d = found.shapes.n_dims
+    assert actual.diagnostics.converged
+    assert_same_shape(actual.reference, expected.reference, rtol=rtol)
+    assert_same_shape(actual.aligned, expected.aligned, rtol=rtol)
+    d = actual.shapes.n_dims
     np.testing.assert_allclose(
-        found.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
+        actual.diagnostics.spectrum[:d], expected.diagnostics.spectrum[:d], rtol=1e-6
     )
     # the guard vectors that show the gap are only made as good as showing it takes
-    np.testing.assert_allclose(found.diagnostics.gap, expected.diagnostics.gap, rtol=0.02)
+    np.testing.assert_allclose(actual.diagnostics.gap, expected.diagnostics.gap, rtol=0.02)
 
 
 def up_to_affine(points, target):
@@ -253,15 +253,17 @@ def told_among_others(*words):
         yield messages
     messages.extend(str(warning.message) for warning in caught)
     assert {warning.category for warning in caught} <= {DefgpaWarning}, messages
-    assert any(all(word.lower() in first.lower() for word in words) for first in messages), messages
+    assert any(all(word.lower() in message.lower() for word in words) for message in messages), (
+        messages
+    )
 
 
-def left_over(own, goal):
+def left_over(points, goal):
     """What the best similarity without a mirror leaves, relative to the size of the goal."""
-    own, goal = own - own.mean(axis=0), goal - goal.mean(axis=0)
-    moved_own = up_to_rigid(own, goal)
-    scale = np.sum(moved_own * goal) / np.sum(own**2)
-    return np.sum((scale * moved_own - goal) ** 2) / np.sum(goal**2)
+    points, goal = points - points.mean(axis=0), goal - goal.mean(axis=0)
+    turned = up_to_rigid(points, goal)
+    scale = np.sum(turned * goal) / np.sum(points**2)
+    return np.sum((scale * turned - goal) ** 2) / np.sum(goal**2)
 
 
 def make_smoothing_path(values, cve, reference, datum, standard_error=None, foldovers=None):

@@ -57,10 +57,10 @@ def test_excluded_specimens_and_landmarks_are_left_out_and_can_be_included_again
         Edit("exclude landmark", landmarks=(wings.landmarks[2],)),
         Edit("include specimen", wings.names[1]),
     ]
-    remaining = defgpa.apply_edits(wings, edits)
-    assert remaining.names == wings.names[1:]
-    assert remaining.landmarks == (*wings.landmarks[:2], *wings.landmarks[3:])
-    assert len(remaining.metadata["groups"]) == remaining.n_shapes
+    edited = defgpa.apply_edits(wings, edits)
+    assert edited.names == wings.names[1:]
+    assert edited.landmarks == (*wings.landmarks[:2], *wings.landmarks[3:])
+    assert len(edited.metadata["groups"]) == edited.n_shapes
     included = Edit("include landmark", landmarks=(wings.landmarks[2],))
     assert defgpa.apply_edits(wings, [*edits, included]).landmarks == wings.landmarks
 
@@ -70,9 +70,9 @@ def test_links_keep_their_landmarks_when_others_are_excluded(wings):
         return {frozenset((shapes.landmarks[a], shapes.landmarks[b])) for a, b in shapes.links}
 
     gone = wings.landmarks[1]
-    remaining = defgpa.apply_edits(wings, [Edit("exclude landmark", landmarks=(gone,))])
-    assert name_links(remaining) == {link for link in name_links(wings) if gone not in link}
-    assert name_links(remaining)
+    edited = defgpa.apply_edits(wings, [Edit("exclude landmark", landmarks=(gone,))])
+    assert name_links(edited) == {link for link in name_links(wings) if gone not in link}
+    assert name_links(edited)
 
 
 def test_links_are_drawn_and_removed(wings):

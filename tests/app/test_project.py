@@ -462,8 +462,8 @@ def test_everything_can_be_taken_away(page):
     report = page.get("/results/report/report.html", show="1")
     assert "sandbox" in report.headers["content-security-policy"]
     assert report.headers["content-disposition"].startswith("inline")
-    remaining = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
-    assert remaining.rmse_reference == page.get("/alignment").json()["rmse_reference"]
+    alignment = defgpa.load(page.project.folder / "results" / "result" / "result.npz")
+    assert alignment.rmse_reference == page.get("/alignment").json()["rmse_reference"]
 
 
 def test_the_methods_paragraph_is_that_of_the_library_and_counts_the_corrections(page):
@@ -548,10 +548,10 @@ def test_photographs_and_meshes_beside_the_files_are_found(page):
 
 def test_two_servers_of_one_project_see_each_other(page):
     page.open_sample("wings")
-    second = Project(page.project.folder)
+    reopened = Project(page.project.folder)
     page.edit(action="reflect", specimen=0)
-    assert len(second.study.edits) == 1
-    assert second.revision == page.state()["revision"]
+    assert len(reopened.study.edits) == 1
+    assert reopened.revision == page.state()["revision"]
 
 
 def test_the_list_of_projects_has_the_last_one_first(page):

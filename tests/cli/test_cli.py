@@ -205,11 +205,11 @@ def test_register_brings_new_specimens_onto_the_reference(run, result, wings, tm
 def test_apply_moves_points_there_and_back(run, result, wings, tmp_path):
     alignment = defgpa.load(result / "result.npz")
     name = alignment.shapes.names[1]
-    remote, back = tmp_path / "there.csv", tmp_path / "back.csv"
-    assert run("apply", result / "result.npz", name, wings, "-o", remote)[0] == 0
-    moved = defgpa.read_shapes(remote)
+    there, back = tmp_path / "there.csv", tmp_path / "back.csv"
+    assert run("apply", result / "result.npz", name, wings, "-o", there)[0] == 0
+    moved = defgpa.read_shapes(there)
     np.testing.assert_allclose(moved[1], alignment.aligned[1], **EXACT)
-    words = ("apply", result / "result.npz", 2, remote, "-o", back, "--direction", "exact")
+    words = ("apply", result / "result.npz", 2, there, "-o", back, "--direction", "exact")
     assert run(*words)[0] == 0
     returned = defgpa.read_shapes(back)[1]
     np.testing.assert_allclose(returned, alignment.shapes[1], rtol=1e-6, atol=1e-6)
@@ -692,9 +692,9 @@ def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
     for words in commands:
         code, _, err = run(*words)
         assert code == 0
-        messages = " ".join(err.replace("'", "").split())
-        assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", messages)
-        assert re.search("set_4:? has the very coordinates of set_3", messages)
+        notes = " ".join(err.replace("'", "").split())
+        assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", notes)
+        assert re.search("set_4:? has the very coordinates of set_3", notes)
 
 
 def test_the_nearest_option_is_suggested_for_a_typo(run):

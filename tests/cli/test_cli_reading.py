@@ -71,10 +71,10 @@ def unfinished(tmp_path):
     """A TPS file in which two specimens lack landmarks at the end."""
     lines = []
     for k, shape in enumerate(POINTS):
-        remaining = shape[: {1: 13, 4: 11}.get(k, 14)]
+        digitised = shape[: {1: 13, 4: 11}.get(k, 14)]
         lines += [
-            f"LM={len(remaining)}",
-            *(f"{x!r} {y!r}" for x, y in remaining.tolist()),
+            f"LM={len(digitised)}",
+            *(f"{x!r} {y!r}" for x, y in digitised.tolist()),
             f"ID={NAMES[k]}",
         ]
     path = tmp_path / "wings.tps"

@@ -134,9 +134,9 @@ def test_shapes_of_an_earlier_run_are_gone_and_those_of_others_are_told(run, tmp
     out, words = tmp_path / "out", ("--warp", "affine")
     assert run("fit", tmp_path / "in", "-o", out, *words)[0] == 0
     files = sorted((tmp_path / "in").iterdir())
-    code, messages, err = run("fit", *files[:4], "-o", out, *words)
+    code, printed, err = run("fit", *files[:4], "-o", out, *words)
     assert (code, err) == (0, "")
-    assert f"{out / 'aligned'}/ (4 files)" in messages
+    assert f"{out / 'aligned'}/ (4 files)" in printed
     assert len(list((out / "aligned").iterdir())) == 4
     shutil.copy(files[4], out / "aligned")
     code, _, err = run("fit", *files[:4], "-o", out, *words)
@@ -341,13 +341,13 @@ def test_the_space_of_a_mesh_is_kept_in_its_file(run, solid, tmp_path, suffix):
 @pytest.mark.parametrize("compressor", ["None", "ZLib"])
 def test_the_space_of_a_vtp_file_is_a_field_as_in_3d_slicer(run, solid, tmp_path, mode, compressor):
     vtk = pytest.importorskip("vtk")
-    points, documented, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
+    points, space, mesh = vtk.vtkPoints(), vtk.vtkStringArray(), vtk.vtkPolyData()
     for corner in np.eye(4, 3):
         points.InsertNextPoint(corner)
     mesh.SetPoints(points)
-    documented.SetName("SPACE")
-    documented.InsertNextValue("LPS")
-    mesh.GetFieldData().AddArray(documented)
+    space.SetName("SPACE")
+    space.InsertNextValue("LPS")
+    mesh.GetFieldData().AddArray(space)
     writer = vtk.vtkXMLPolyDataWriter()
     writer.SetFileName(str(tmp_path / "mesh.vtp"))
     writer.SetInputData(mesh)
@@ -457,18 +457,18 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "given", [("--smoothing", "1e-8"), ("--theta", "1e-8")], ids=["relative", "absolute"]
+    "option", [("--smoothing", "1e-8"), ("--theta", "1e-8")], ids=["relative", "absolute"]
 )
-def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tmp_path, given):
+def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tmp_path, option):
     rng = np.random.default_rng(0)
     points = rng.uniform(-1, 1, size=(40, 2)) + 0.05 * rng.normal(size=(6, 40, 2))
     np.savez(tmp_path / "set.npz", points=points)
-    code, _, err = run("fit", tmp_path / "set.npz", *given, "-o", tmp_path / "soft")
+    code, _, err = run("fit", tmp_path / "set.npz", *option, "-o", tmp_path / "soft")
     (note,) = [line for line in err.splitlines() if "folds over" in line]
     assert code == 0
-    assert f"With {given[0]} " in note
-    value = note.split(f"With {given[0]} ")[1].split()[0]
-    run("fit", tmp_path / "set.npz", given[0], value, "-o", tmp_path / "stiff")
+    assert f"With {option[0]} " in note
+    value = note.split(f"With {option[0]} ")[1].split()[0]
+    run("fit", tmp_path / "set.npz", option[0], value, "-o", tmp_path / "stiff")
     figures = json.loads((tmp_path / "stiff" / "summary.json").read_text())["figures"]
     assert figures["foldovers"] == 0
 

@@ -111,7 +111,7 @@ def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ([], "Nothing to test"),
         (["--pairwise", "kind", "--allometry"], "give --formula"),
@@ -125,15 +125,15 @@ def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
         (["-f", "shape ~ kind", "--permutations", "0"], "0"),
     ],
 )
-def test_what_cannot_be_tested_is_one_sentence(run, folder, words, said):
+def test_what_cannot_be_tested_is_one_sentence(run, folder, words, sentence):
     code, _, err = run("test", folder / "moths.tps", "--data", folder / "moths.csv", *words)
     assert code == 2
-    assert said in err
+    assert sentence in err
     assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("name,kind\nmoth,a\n", "1 rows for 12 shapes"),
         (
@@ -148,13 +148,13 @@ def test_what_cannot_be_tested_is_one_sentence(run, folder, words, said):
         ("name,kind\n", "expected a header"),
     ],
 )
-def test_a_table_that_does_not_fit_is_told(run, folder, text, said):
+def test_a_table_that_does_not_fit_is_told(run, folder, text, sentence):
     (folder / "bad.csv").write_text(text)
     code, _, err = run(
         "test", folder / "moths.tps", "--data", folder / "bad.csv", "-f", "shape ~ kind"
     )
     assert code == 2
-    assert said in err
+    assert sentence in err
 
 
 def test_a_table_as_r_writes_it_with_row_names_is_matched_by_them(run, folder):
@@ -240,8 +240,8 @@ def test_a_saved_result_has_the_table_of_its_file_unless_another_space_is_chosen
         code, out, _ = run("test", folder / source, *words, *more, "-o", folder / name)
         assert code == 0
         tables[name] = table(folder / name / "anova.csv")[0]
-        _, messages, _ = run("test", folder / source, *words, *more, "--json")
-        spaces[name] = json.loads(messages)["coordinates"]
+        _, printed, _ = run("test", folder / source, *words, *more, "--json")
+        spaces[name] = json.loads(printed)["coordinates"]
     assert float(tables["result"]["ss"]) == pytest.approx(float(tables["file"]["ss"]), rel=1e-9)
     assert float(tables["warps"]["ss"]) != pytest.approx(float(tables["file"]["ss"]), rel=1e-3)
     assert spaces["result"]["space"] == "superimposed"
@@ -326,7 +326,7 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (["--pairs", "3-99"], "two landmarks joined by a dash"),
         (["--pairs", "34"], "two landmarks joined by a dash"),
@@ -334,10 +334,10 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
         (["--pairs", "3-4", "--side", "kind", "--individual", "who"], "not both"),
     ],
 )
-def test_symmetry_that_cannot_be_is_one_sentence(run, folder, words, said):
+def test_symmetry_that_cannot_be_is_one_sentence(run, folder, words, sentence):
     code, _, err = run("symmetry", folder / "moths.tps", "--data", folder / "moths.csv", *words)
     assert code == 2
-    assert said in err
+    assert sentence in err
 
 
 # Sliding
@@ -464,7 +464,7 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ([], "give --sliders, --curve or --surface"),
         (["--curve", "3,99,5"], "no landmark '99'"),
@@ -473,10 +473,10 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
         (["--curve", "3..13", "--meshes", "nowhere"], "not a folder"),
     ],
 )
-def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, said):
+def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, sentence):
     code, _, err = run("slide", curved / "arcs.tps", "-o", curved / "slid.tps", *words)
     assert code == 2
-    assert said in err
+    assert sentence in err
     assert not (curved / "slid.tps").exists()
 
 
@@ -637,16 +637,16 @@ def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
 
 
 def test_coordinates_superimposed_before_are_taken_as_given(run, folder):
-    original = tangent_space(moths())
-    original[:, 0] += 0.01  # not centred: superimposing again would change it
+    superimposed = tangent_space(moths())
+    superimposed[:, 0] += 0.01  # not centred: superimposing again would change it
     defgpa.write_shapes(
-        Shapes(original, names=[f"moth{k}" for k in range(12)]), folder / "given.csv"
+        Shapes(superimposed, names=[f"moth{k}" for k in range(12)]), folder / "given.csv"
     )
     words = ["test", folder / "given.csv", "--data", folder / "moths.csv", "-f", "shape ~ kind"]
     code, out, _ = run(*words, "--as-given", "--permutations", 9, "--json")
     assert code == 0
     data = {"kind": np.repeat(["a", "b"], 6)}
-    expected = procrustes_anova("shape ~ kind", original, data, 9, superimpose=False)
+    expected = procrustes_anova("shape ~ kind", superimposed, data, 9, superimpose=False)
     assert json.loads(out)["anova"][0]["ss"] == pytest.approx(expected["kind"].ss, rel=1e-6)
     assert json.loads(out)["coordinates"]["space"] == "given"
 

@@ -246,18 +246,18 @@ def test_corrections_are_typed_or_read_from_a_log(run, wings, tmp_path):
     from defgpa.edits import Edit, write_edits
 
     shapes = defgpa.read_shapes(wings)
-    name, second = shapes.names[2], shapes.names[5]
+    swapped, partial = shapes.names[2], shapes.names[5]
     write_edits(tmp_path / "edits.json", [Edit("exclude specimen", shapes.names[0])])
     target = tmp_path / "out.csv"
-    corrections = ("--swap", f"{name}:4,5", "--set-missing", f"{second}:3,7")
+    corrections = ("--swap", f"{swapped}:4,5", "--set-missing", f"{partial}:3,7")
     code, _, err = run("convert", wings, target, *corrections, "--edits", tmp_path / "edits.json")
     assert code == 0
     assert "4 corrections applied" in err
     corrected = defgpa.read_shapes(target)
     assert shapes.names[0] not in corrected.names
-    np.testing.assert_array_equal(corrected[name][[3, 4]], shapes[name][[4, 3]])
-    assert np.isnan(corrected[second][[2, 6]]).all()
-    for words in (("--swap", "nobody:4,5"), ("--swap", f"{name}:4"), ("--set-missing", name)):
+    np.testing.assert_array_equal(corrected[swapped][[3, 4]], shapes[swapped][[4, 3]])
+    assert np.isnan(corrected[partial][[2, 6]]).all()
+    for words in (("--swap", "nobody:4,5"), ("--swap", f"{swapped}:4"), ("--set-missing", swapped)):
         assert run("convert", wings, target, *words)[0] == 2
 
 

@@ -375,8 +375,8 @@ def test_errors_of_all_holdouts_count_and_not_only_those_of_the_last():
     first, second = Holdout(0, hidden), Holdout(5, np.arange(12) == 7)
     values = Hyperparameters()
     parts = [sum_holdout_errors(specimens, specimens, [h], values) for h in (first, second)]
-    common = sum_holdout_errors(specimens, specimens, [first, second], values)
-    assert common == pytest.approx(sum(parts))
+    together = sum_holdout_errors(specimens, specimens, [first, second], values)
+    assert together == pytest.approx(sum(parts))
     assert min(parts) > 0
 
 

@@ -121,9 +121,9 @@ def of_solve(findings):
     return [finding for finding in findings if finding.problem is not Problem.LONE_LANDMARKS]
 
 
-def assert_same_findings(found, expected, rtol=1e-4):
-    assert [finding.problem for finding in found] == [finding.problem for finding in expected]
-    for finding, expected_finding in zip(found, expected, strict=True):
+def assert_same_findings(findings, expected, rtol=1e-4):
+    assert [finding.problem for finding in findings] == [finding.problem for finding in expected]
+    for finding, expected_finding in zip(findings, expected, strict=True):
         if finding.problem is Problem.ROUNDING:
             continue  # the worst condition is an estimate, of features here and of columns there
         assert (finding.shapes, finding.landmarks) == (

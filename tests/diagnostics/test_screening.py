@@ -23,9 +23,9 @@ def points(request):
     return smooth_family(seed=request.param, n=12, m=40, d=request.param, bend=0.08)
 
 
-def nothing_in(found, *but):
+def nothing_in(screening, *but):
     kinds = ("mirrored", "outliers", "other_size", "exchanged", "misplaced", "coincident")
-    return all(not getattr(found, kind) for kind in (*kinds, "repeated") if kind not in but)
+    return all(not getattr(screening, kind) for kind in (*kinds, "repeated") if kind not in but)
 
 
 def test_nothing_is_found_where_nothing_is_wrong(points):

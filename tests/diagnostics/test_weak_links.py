@@ -39,11 +39,11 @@ def kinds_of(fitted, **changed):
     }
 
 
-def two_groups(d, common, n=8, m=50):
+def two_groups(d, n_shared, n=8, m=50):
     """Two halves of the shapes that share ``common`` landmarks."""
     points = family(d, n, m)
-    points[: n // 2, (m + common) // 2 :] = np.nan
-    points[n // 2 :, : (m - common) // 2] = np.nan
+    points[: n // 2, (m + n_shared) // 2 :] = np.nan
+    points[n // 2 :, : (m - n_shared) // 2] = np.nan
     return points
 
 
@@ -69,8 +69,8 @@ class TestLoneLandmarks:
         with warned_of("one shape only"):
             fitted = DefGPA().fit(shapes).alignment_
         without = DefGPA().fit(shapes.without([4, 17])).alignment_
-        remaining = np.delete(np.arange(50), [4, 17])
-        np.testing.assert_array_equal(fitted.reference[remaining], without.reference)
+        linked = np.delete(np.arange(50), [4, 17])
+        np.testing.assert_array_equal(fitted.reference[linked], without.reference)
         np.testing.assert_array_equal(fitted.eigenvalues, without.eigenvalues)
 
     @DIMS
@@ -103,8 +103,8 @@ class TestLoneLandmarks:
             reference = DefGPA().fit(shapes).reference_
         with warned_of("one shape only"):
             new_reference = DefGPA().fit(points).reference_
-        remaining = np.delete(np.arange(50), 4)
-        np.testing.assert_array_equal(new_reference[remaining], reference[remaining])
+        linked = np.delete(np.arange(50), 4)
+        np.testing.assert_array_equal(new_reference[linked], reference[linked])
 
     @DIMS
     def test_a_landmark_seen_twice_is_not_lone(self, d):
@@ -114,10 +114,10 @@ class TestLoneLandmarks:
 
     @DIMS
     def test_without_common_landmarks_there_is_nothing_to_align(self, d):
-        for common in range(d + 1):
+        for n_shared in range(d + 1):
             points = family(d, n=2)
-            points[0, :25] = points[1, 25 + common :] = np.nan
-            with pytest.raises(ShapeError, match=rf"{common} landmarks.*more than one.*{d + 1}"):
+            points[0, :25] = points[1, 25 + n_shared :] = np.nan
+            with pytest.raises(ShapeError, match=rf"{n_shared} landmarks.*more than one.*{d + 1}"):
                 DefGPA().fit(points)
 
 
@@ -125,9 +125,9 @@ class TestGroups:
     """Shapes that nothing holds together."""
 
     @DIMS
-    @pytest.mark.parametrize("common", [0, 1, "d"])
-    def test_groups_with_too_few_common_landmarks_are_listed(self, d, common):
-        points = two_groups(d, d if common == "d" else common)
+    @pytest.mark.parametrize("n_shared", [0, 1, "d"])
+    def test_groups_with_too_few_common_landmarks_are_listed(self, d, n_shared):
+        points = two_groups(d, d if n_shared == "d" else n_shared)
         shapes = Shapes(points, names=[f"bone {i}" for i in range(8)])
         with pytest.raises(ShapeError) as caught:
             DefGPA().fit(shapes)

@@ -63,53 +63,55 @@ def chunked(points, size=2):
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_cluster_gives_the_answer_of_one_machine(client, d, missing):
     points = smooth_family(seed=d, n=7, m=45, d=d, missing=missing)
-    local = defgpa.DefGPA().fit(points).alignment_
-    remote = defgpa.distributed.align(chunked(points), defgpa.DefGPA(), client)
-    np.testing.assert_allclose(remote.reference, local.reference, **SAME)
-    np.testing.assert_allclose(remote.eigenvalues, local.eigenvalues, **SAME)
-    np.testing.assert_allclose(remote.rmse_reference, local.rmse_reference, **SAME)
-    np.testing.assert_allclose(remote.aligned().compute(), local.aligned, **SAME)
+    expected = defgpa.DefGPA().fit(points).alignment_
+    distributed = defgpa.distributed.align(chunked(points), defgpa.DefGPA(), client)
+    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+    np.testing.assert_allclose(distributed.eigenvalues, expected.eigenvalues, **SAME)
+    np.testing.assert_allclose(distributed.rmse_reference, expected.rmse_reference, **SAME)
+    np.testing.assert_allclose(distributed.aligned().compute(), expected.aligned, **SAME)
 
 
 def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
     points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
-    local = defgpa.DefGPA().fit(points).alignment_
+    expected = defgpa.DefGPA().fit(points).alignment_
     few = Tuning(landmarks_per_block=50)
     exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
-    remote = defgpa.distributed.align(chunked(points), exact, client)
-    assert remote.diagnostics.method == "iterative"
-    np.testing.assert_allclose(remote.reference, local.reference, **SAME)
+    distributed = defgpa.distributed.align(chunked(points), exact, client)
+    assert distributed.diagnostics.method == "iterative"
+    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
 
 
 def test_features_that_do_not_fit_are_made_again_and_again(client):
     points = smooth_family(seed=5, n=5, m=60, d=2, missing=0.1)
-    local = defgpa.DefGPA().fit(points).alignment_
-    remote = defgpa.distributed.align(chunked(points), defgpa.DefGPA(memory_budget=0), client)
-    np.testing.assert_allclose(remote.reference, local.reference, **SAME)
+    expected = defgpa.DefGPA().fit(points).alignment_
+    distributed = defgpa.distributed.align(chunked(points), defgpa.DefGPA(memory_budget=0), client)
+    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
 
 
 def test_many_partial_shapes_go_through_one_shape_here_as_there(client):
     points = smooth_family(seed=6, n=140, m=20, d=2, missing=0.15)
-    local = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
-    remote = defgpa.distributed.align(chunked(points, 50), defgpa.DefGPA(defgpa.Affine()), client)
-    np.testing.assert_allclose(remote.eigenvalues, local.eigenvalues, **SAME)
-    np.testing.assert_allclose(remote.reference, local.reference, **SAME)
+    expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
+    distributed = defgpa.distributed.align(
+        chunked(points, 50), defgpa.DefGPA(defgpa.Affine()), client
+    )
+    np.testing.assert_allclose(distributed.eigenvalues, expected.eigenvalues, **SAME)
+    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
 
 
 def test_poor_conditioning_takes_the_sure_way_there_too(client):
     points = smooth_family(seed=7, n=5, m=90, d=2)
     stiffless = defgpa.DefGPA(defgpa.ThinPlateSpline(7, smoothing=1e-8))
-    local = stiffless.fit(points).alignment_
-    remote = defgpa.distributed.align(chunked(points), stiffless, client)
-    assert remote.diagnostics.condition.max() > 1e7
+    expected = stiffless.fit(points).alignment_
+    distributed = defgpa.distributed.align(chunked(points), stiffless, client)
+    assert distributed.diagnostics.condition.max() > 1e7
     # so little smoothing leaves a gap of 6e-6: what rounding does to P is magnified by its inverse
-    np.testing.assert_allclose(remote.reference, local.reference, **PARITY)
+    np.testing.assert_allclose(distributed.reference, expected.reference, **PARITY)
 
 
 def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):
     zarr = pytest.importorskip("zarr")
     points = smooth_family(seed=8, n=4, m=30, d=2, missing=0.1)
-    local = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
+    expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
     files = []
     for k in range(2):
         files.append(tmp_path / f"part_{k}.tps")
@@ -120,8 +122,8 @@ def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):
     )
     stored[:] = points
     for source in (files, str(tmp_path / "set.zarr")):
-        remote = defgpa.distributed.align(source, defgpa.DefGPA(defgpa.Affine()), client)
-        np.testing.assert_allclose(remote.reference, local.reference, **SAME)
+        distributed = defgpa.distributed.align(source, defgpa.DefGPA(defgpa.Affine()), client)
+        np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
     named = defgpa.distributed.align(files, defgpa.DefGPA(defgpa.Affine()), client)
     assert named.names == ("a0", "b0", "a1", "b1")
 
@@ -130,13 +132,15 @@ def test_a_lone_landmark_is_placed_and_the_whole_can_be_gathered(client):
     points = smooth_family(seed=9, n=5, m=30, d=2)
     points[1:, 7] = np.nan
     with pytest.warns(defgpa.DefgpaWarning, match="one shape only"):
-        local = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
+        expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
     with pytest.warns(defgpa.DefgpaWarning, match="one shape only"):
-        remote = defgpa.distributed.align(chunked(points), defgpa.DefGPA(defgpa.Affine()), client)
-    gathered = remote.gather()
-    np.testing.assert_allclose(gathered.reference, local.reference, **SAME)
-    np.testing.assert_allclose(gathered.rmse_datum, local.rmse_datum, **SAME)
-    assert gathered.lone_landmarks == local.lone_landmarks
+        distributed = defgpa.distributed.align(
+            chunked(points), defgpa.DefGPA(defgpa.Affine()), client
+        )
+    gathered = distributed.gather()
+    np.testing.assert_allclose(gathered.reference, expected.reference, **SAME)
+    np.testing.assert_allclose(gathered.rmse_datum, expected.rmse_datum, **SAME)
+    assert gathered.lone_landmarks == expected.lone_landmarks
 
 
 def test_shapes_that_fall_apart_are_refused_by_name(client):
@@ -159,7 +163,7 @@ def test_without_a_client_it_says_how_to_make_one(monkeypatch):
 def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
     """One of two worker processes is killed for good in the middle of the iterations."""
     points = smooth_family(seed=11, n=6, m=150, d=2, missing=0.1)
-    local = defgpa.DefGPA().fit(points).alignment_
+    expected = defgpa.DefGPA().fit(points).alignment_
     from defgpa.distributed.cost import DistributedCost
 
     products = []
@@ -174,19 +178,19 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
             return explain(self, block)
 
         monkeypatch.setattr(DistributedCost, "_explain", kills_at_the_second_product)
-        remote = defgpa.distributed.align(
+        distributed = defgpa.distributed.align(
             chunked(points), defgpa.DefGPA(solver=Iterative(accuracy=1e-12)), client
         )
         alive = list(client.run(os.getpid).values())
     assert pids[0] not in alive
     assert len(products) > 2
-    np.testing.assert_allclose(remote.reference, local.reference, **SAME)
+    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
 
 
 def test_folds_run_on_a_cluster_with_the_same_digits(client):
     points = smooth_family(seed=12, n=4, m=12, d=2)
     estimator = defgpa.EuclideanGPA()
-    local = defgpa.cross_validate(estimator, points, fold_size=3)
+    expected = defgpa.cross_validate(estimator, points, fold_size=3)
     with parallel_config(backend="dask", wait_for_workers_timeout=30):
-        remote = defgpa.cross_validate(estimator, points, fold_size=3, n_jobs=2)
-    assert remote.error == local.error
+        distributed = defgpa.cross_validate(estimator, points, fold_size=3, n_jobs=2)
+    assert distributed.error == expected.error

@@ -120,9 +120,9 @@ def fuzz(name: str, seconds: float, seed: int, keep: Path) -> tuple[int, list[st
             fault = find_fault(read, path)
             if fault is not None:
                 keep.mkdir(parents=True, exist_ok=True)
-                remaining = keep / f"{name}__{n_files}{''.join(source.suffixes)}"
-                remaining.write_bytes(path.read_bytes())
-                faults.append(f"{remaining}: {fault}")
+                evidence = keep / f"{name}__{n_files}{''.join(source.suffixes)}"
+                evidence.write_bytes(path.read_bytes())
+                faults.append(f"{evidence}: {fault}")
     return n_files, faults
 
 

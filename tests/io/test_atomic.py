@@ -356,14 +356,14 @@ def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, caps
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "sentence"),
     [
         (MemoryError("This fit takes at least 9 MB"), "Error: This fit takes at least 9 MB\n"),
         (ImportError("a.so: failed to map segment"), "not enough memory"),
         (ImportError("no module named 'x'"), "no module named 'x'"),
     ],
 )
-def test_what_was_out_of_memory_is_said(error, told, monkeypatch, capsys):
+def test_what_was_out_of_memory_is_said(error, sentence, monkeypatch, capsys):
     from defgpa.cli import _app
 
     def hungry(*arguments, **options):
@@ -371,7 +371,7 @@ def test_what_was_out_of_memory_is_said(error, told, monkeypatch, capsys):
 
     monkeypatch.setattr(_app.app, "main", hungry)
     assert _app.run(["fit", "wings.tps"]) == 1
-    assert told in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
 
 
 def test_files_are_flushed_before_they_take_their_place(tmp_path, monkeypatch):

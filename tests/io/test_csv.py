@@ -265,9 +265,9 @@ def test_morphoj_puts_classifiers_and_sizes_before_the_coordinates(table):
 
 
 def test_the_table_of_slicer_states_its_space_and_what_is_defined(tmp_path):
-    remaining = "defined,selected,visible,locked,description"
+    flags = "defined,selected,visible,locked,description"
     (tmp_path / "a.csv").write_text(
-        f"label,l,p,s,{remaining}\nF-1,1,2,3,1,1,1,0,\nF-2,0,0,0,0,1,1,0,\n"
+        f"label,l,p,s,{flags}\nF-1,1,2,3,1,1,1,0,\nF-2,0,0,0,0,1,1,0,\n"
     )
     (tmp_path / "b.csv").write_text("label,r,a,s\nF-2,-4,-5,6\nF-1,-1,-2,3\n")
     shapes = read_shapes(tmp_path)
@@ -499,12 +499,12 @@ def test_numbers_about_a_specimen_are_no_coordinates_where_these_are_counted(tab
 @pytest.mark.parametrize(("points", "dim"), [(WINGS, 2), (SKULLS, 3)])
 def test_the_dimension_is_that_in_which_shapes_look_alike(table, points, dim, header):
     lines = [f",{heads(12)}"] * header + rows_of(points, list("abcde"))
-    second = 5 - dim
-    with pytest.warns(DefgpaWarning, match=f"; {dim}-D is taken.*dimension={second}"):
+    other_dim = 5 - dim
+    with pytest.warns(DefgpaWarning, match=f"; {dim}-D is taken.*dimension={other_dim}"):
         shapes = table("\n".join(lines))
     np.testing.assert_array_equal(shapes.points, points)
     np.testing.assert_array_equal(table("\n".join(lines), dimension=dim).points, points)
-    assert table("\n".join(lines), dimension=second).n_dims == second
+    assert table("\n".join(lines), dimension=other_dim).n_dims == other_dim
 
 
 def rows_with(rows, *changes):

@@ -120,7 +120,7 @@ def test_labels_that_two_files_have_in_other_places_are_left_as_they_are(slicer)
 
 
 @pytest.mark.parametrize(
-    ("own", "same"),
+    ("labels", "same"),
     [
         ("nasion tip base", False),  # equal sets need no help
         ("Nasion tip base", True),
@@ -132,8 +132,8 @@ def test_labels_that_two_files_have_in_other_places_are_left_as_they_are(slicer)
         ("nasion1 tip base", False),
     ],
 )
-def test_when_labels_are_two_spellings_of_the_same(own, same):
-    assert _is_respelling(tuple(own.split()), ("nasion", "tip", "base")) is same
+def test_when_labels_are_two_spellings_of_the_same(labels, same):
+    assert _is_respelling(tuple(labels.split()), ("nasion", "tip", "base")) is same
 
 
 def test_a_number_is_never_another_number():

@@ -370,8 +370,8 @@ def test_an_array_that_claims_more_than_the_file_holds_is_refused(tmp_path):
 
 def test_links_to_other_files_are_not_followed(tmp_path):
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "other.mat", "w") as second:
-        second["points"] = np.ones((4, 6, 2))
+    with h5py.File(tmp_path / "other.mat", "w") as target:
+        target["points"] = np.ones((4, 6, 2))
     with h5py.File(tmp_path / "set.mat", "w") as file:
         file["points"] = h5py.ExternalLink("other.mat", "/points")
     with pytest.raises(FormatError, match="found no variables"):

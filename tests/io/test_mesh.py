@@ -75,8 +75,8 @@ def test_colours_and_scalar_fields_are_read_back(tmp_path, suffix, width):
     again = written_and_read(tmp_path, mesh, suffix)
     assert np.array_equal(again.colours, mesh.colours)
     assert np.array_equal(again.scalars["error"], mesh.scalars["error"])
-    second = "other_one" if suffix == "ply" else "other one"  # a PLY property is one word
-    assert np.array_equal(again.scalars[second], mesh.scalars["other one"])
+    field = "other_one" if suffix == "ply" else "other one"  # a PLY property is one word
+    assert np.array_equal(again.scalars[field], mesh.scalars["other one"])
 
 
 @pytest.mark.parametrize("suffix", ["obj", "off"])
@@ -90,9 +90,9 @@ def test_stl_says_that_it_holds_neither_colours_nor_numbers(tmp_path):
     mesh = coloured()
     with pytest.warns(DefgpaWarning) as caught:
         again = written_and_read(tmp_path, mesh, "stl")
-    messages = " ".join(str(warning.message) for warning in caught)
-    assert "STL does not hold error, other one, colours" in messages
-    assert "in another order when it is read again" in messages
+    warned = " ".join(str(warning.message) for warning in caught)
+    assert "STL does not hold error, other one, colours" in warned
+    assert "in another order when it is read again" in warned
     corners, expected = again.vertices[again.faces], mesh.vertices[mesh.faces]
     assert np.array_equal(corners, expected)
 
@@ -668,7 +668,7 @@ def test_files_are_recognised_by_their_content(tmp_path, name):
     ordered = Mesh(tetrahedron().vertices, [[0, 1, 2], [0, 2, 3], [3, 1, 0]])
     write_mesh(tmp_path / f"a.{name}", ordered)
     head = (tmp_path / f"a.{name}").read_bytes()[:4096]
-    assert [second for second in BY_NAME if BY_NAME[second].looks_like(head)] == [name]
+    assert [suffix for suffix in BY_NAME if BY_NAME[suffix].looks_like(head)] == [name]
     (tmp_path / f"a.{name}").rename(tmp_path / "a.dat")
     assert np.array_equal(read_mesh(tmp_path / "a.dat").vertices, ordered.vertices)
 

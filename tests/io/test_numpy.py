@@ -68,18 +68,18 @@ def test_lists_as_long_as_the_shapes_are_columns_and_pairs_are_links(tmp_path):
         "anything": np.array([object()] * 4, dtype=object),
     }
     document = read_npz(tmp_path, arrays)
-    messages = [s.metadata["variables"] for s in document.specimens]
-    assert messages[3] == {"species": "ß", "weight": "3.0"}
-    assert messages[2]["weight"] == "nan"
+    variables = [s.metadata["variables"] for s in document.specimens]
+    assert variables[3] == {"species": "ß", "weight": "3.0"}
+    assert variables[2]["weight"] == "nan"
     assert document.metadata["links"] == ((0, 1), (1, 6))
     arrays["links"] = np.array([[0, 7]])  # a landmark that is not there
     assert "links" not in read_npz(tmp_path, arrays).metadata
 
 
 def test_columns_and_links_come_back(tmp_path):
-    messages = ({"site": "x", "age": "3"}, {"site": "y"}, None, {"site": "x", "age": "4"})
-    recorded = {"variables": messages, "links": ((0, 1, 2), (5, 6), (3, 99))}
-    NPZ.write(tmp_path / "set.npz", Shapes(some_points(), metadata=recorded))
+    variables = ({"site": "x", "age": "3"}, {"site": "y"}, None, {"site": "x", "age": "4"})
+    metadata = {"variables": variables, "links": ((0, 1, 2), (5, 6), (3, 99))}
+    NPZ.write(tmp_path / "set.npz", Shapes(some_points(), metadata=metadata))
     document = NPZ.read(tmp_path / "set.npz", ReadOptions())
     back = [s.metadata["variables"] for s in document.specimens]
     assert [item["site"] for item in back] == ["x", "y", "", "x"]
@@ -131,8 +131,8 @@ def test_any_type_of_real_numbers_becomes_double(tmp_path, dtype):
 @pytest.mark.parametrize("stated", [True, False], ids=["stated", "guessed"])
 def test_axes_in_any_order_give_the_same_shapes(tmp_path, layout, axes, stated):
     points = some_points()
-    original = {"layout": layout} if stated else {}
-    document = read_npy(tmp_path, points.transpose(axes), **original)
+    options = {"layout": layout} if stated else {}
+    document = read_npy(tmp_path, points.transpose(axes), **options)
     assert same(stacked(document), points)
 
 
@@ -202,8 +202,8 @@ def test_objects_are_never_unpickled(tmp_path):
 
 
 def test_an_object_array_that_is_not_ours_does_no_harm(tmp_path):
-    second = np.array([{"a": 1}], dtype=object)
-    document = read_npz(tmp_path, {"points": some_points(), "notes": second})
+    notes = np.array([{"a": 1}], dtype=object)
+    document = read_npz(tmp_path, {"points": some_points(), "notes": notes})
     assert len(document.specimens) == 4
 
 

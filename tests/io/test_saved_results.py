@@ -44,10 +44,12 @@ def test_every_built_in_warp_comes_back_bit_for_bit(estimator, tmp_path):
     assert after.findings == before.findings
     np.testing.assert_array_equal(after.foldovers, before.foldovers)
     for field in dataclasses.fields(before.diagnostics):
-        item, remaining = (getattr(a.diagnostics, field.name) for a in (before, after))
-        np.testing.assert_array_equal(remaining, item)
-    second = smooth_family(seed=2, n=2, m=40, d=2)[0]
-    np.testing.assert_array_equal(after.register(second)(second), before.register(second)(second))
+        saved, loaded = (getattr(a.diagnostics, field.name) for a in (before, after))
+        np.testing.assert_array_equal(loaded, saved)
+    new_shape = smooth_family(seed=2, n=2, m=40, d=2)[0]
+    np.testing.assert_array_equal(
+        after.register(new_shape)(new_shape), before.register(new_shape)(new_shape)
+    )
 
 
 def test_names_labels_faces_and_what_a_file_knew_are_kept(tmp_path):

@@ -143,7 +143,7 @@ def test_warnings_say_which_method_they_are_about():
         compare(points, {"mine": soft, "yours": DefGPA(Affine())}, fold_size=10)
     about = [str(first.message) for first in record if "one shape only" not in str(first.message)]
     assert about
-    assert all(messages.startswith("mine: ") for messages in about)
+    assert all(message.startswith("mine: ") for message in about)
 
 
 def test_the_text_is_aligned(table):
@@ -255,7 +255,7 @@ class TestVerdict:
         assert "need not be deformed" in verdict.sentence
 
     @pytest.mark.parametrize(
-        ("rigid", "gain", "probability", "told"),
+        ("rigid", "gain", "probability", "sentence"),
         [
             (False, 0.234, 0.001, "with an error 23 % below that of b: more than chance (p = 0.00"),
             (False, 0.0038, 0.4, "only 0.38 % below that of b, which may be chance (p = 0.4"),
@@ -264,9 +264,9 @@ class TestVerdict:
             (True, 0.2, 0.6, "b, has an error 25 % above, which may be chance (p = 0.6"),
         ],
     )
-    def test_says_how_much_and_whether_that_is_chance(self, rigid, gain, probability, told):
+    def test_says_how_much_and_whether_that_is_chance(self, rigid, gain, probability, sentence):
         verdict = Verdict("a", "b", rigid, gain, probability, "go on")
-        assert told in verdict.sentence
+        assert sentence in verdict.sentence
         assert verdict.sentence == f"{verdict.conclusion} Next: go on"
         assert verdict.conclusion.startswith("a predicts best")
 
@@ -333,12 +333,12 @@ def test_latex_is_escaped(table):
 
 
 def test_csv_keeps_every_digit(table):
-    first, *remaining = csv.reader(io.StringIO(table.to_csv()))
+    first, *rows = csv.reader(io.StringIO(table.to_csv()))
     assert first == list(table.rows[0].to_dict())
     assert {"size", "relative_cve", "relative_rmse_reference", "relative_rmse_datum"} < set(first)
-    name, *figures, failure = remaining[0]
+    name, *figures, failure = rows[0]
     assert [name, *map(float, figures), failure] == list(table.rows[0].to_dict().values())
-    assert remaining[1][-1] == table.rows[1].failure
+    assert rows[1][-1] == table.rows[1].failure
 
 
 def test_frame(table):

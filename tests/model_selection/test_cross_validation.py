@@ -72,13 +72,13 @@ def plain_prior(points):
     """Algorithm 1: complete by pairs, common direction of the singular values, mean length."""
     is_visible = ~np.isnan(points[..., 0])
     sizes = []
-    for item, recorded in zip(points, is_visible, strict=True):
-        total, count = np.zeros_like(item), np.zeros(len(item))
+    for target, is_measured in zip(points, is_visible, strict=True):
+        total, count = np.zeros_like(target), np.zeros(len(target))
         for shape, visible in zip(points, is_visible, strict=True):
-            common = recorded & visible
-            total[visible] += similarity(shape[common], item[common])(shape[visible])
+            in_both = is_measured & visible
+            total[visible] += similarity(shape[in_both], target[in_both])(shape[visible])
             count += visible
-        complete = np.where(recorded[:, None], item, total / count[:, None])
+        complete = np.where(is_measured[:, None], target, total / count[:, None])
         sizes.append(np.linalg.svd(complete - complete.mean(axis=0), compute_uv=False))
     lengths = np.linalg.norm(sizes, axis=1)
     left, *_ = np.linalg.svd((np.array(sizes) / lengths[:, None]).T)
@@ -140,11 +140,11 @@ def test_as_many_shapes_as_landmarks_far_from_the_origin(proportions):
     """Axes of equal length are not exchanged, and holes are filled about centroids."""
     points = smooth_family(seed=6, n=12, m=12, missing=0.2)
     estimator = DefGPA(Affine(), proportions=proportions)
-    local = cross_validate(estimator, points, 2)
+    folds = cross_validate(estimator, points, 2)
     alone = cross_validate(Refitted(Affine(), proportions=proportions), points, 2)
-    np.testing.assert_allclose(local.error, alone.error, **EXACT)
+    np.testing.assert_allclose(folds.error, alone.error, **EXACT)
     moved = cross_validate(estimator, points + 1e6, 2)
-    np.testing.assert_allclose(moved.error, local.error, **PARITY)
+    np.testing.assert_allclose(moved.error, folds.error, **PARITY)
 
 
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
@@ -278,12 +278,10 @@ class Recording(DefGPA):
 def test_every_landmark_is_left_out_exactly_once(full_shapes):
     Recording.given.clear()
     cv = cross_validate(Recording(Affine()), full_shapes, fold_size=7, n_jobs=2)
-    first, *remaining = sorted(Recording.given, key=len, reverse=True)
-    assert first == full_shapes.landmarks
-    left_out = [
-        landmark for original in remaining for landmark in first if landmark not in original
-    ]
-    assert sorted(left_out, key=int) == list(first)
+    all_landmarks, *folds = sorted(Recording.given, key=len, reverse=True)
+    assert all_landmarks == full_shapes.landmarks
+    left_out = [landmark for fold in folds for landmark in all_landmarks if landmark not in fold]
+    assert sorted(left_out, key=int) == list(all_landmarks)
     assert [len(fold) for fold in cv.folds[:-1]] == [7] * (len(cv.folds) - 1)
     np.testing.assert_array_equal(np.concatenate(cv.folds), np.arange(full_shapes.n_landmarks))
 
@@ -637,10 +635,10 @@ def test_a_fold_that_cannot_be_fitted_is_named(kind):
 def test_a_fold_whose_control_points_fail_is_named(kind):
     """The spline is laid by a function that cannot do without the first landmark."""
 
-    def around_the_first(own):
-        if not np.isclose(own[0], first).all(axis=1).any():
+    def around_the_first(points):
+        if not np.isclose(points[0], first).all(axis=1).any():
             raise kind("the first landmark is gone")
-        return own[0] + np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+        return points[0] + np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
 
     points = smooth_family(seed=14)
     first = points[:, 0]
@@ -680,8 +678,9 @@ def test_a_prediction_that_is_not_finite_is_a_failed_fold():
     points = smooth_family(seed=14)
     corner = points[2, 7]
 
-    def nothing_there(features, own):
-        gone = (own == corner).all(axis=1) & (len(own) == 1)  # asked for on its own: predicted
+    def nothing_there(features, points):
+        is_predicted = len(points) == 1  # asked for on its own
+        gone = (points == corner).all(axis=1) & is_predicted
         return np.where(gone[:, None], np.nan, features)
 
     with pytest.raises(

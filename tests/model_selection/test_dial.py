@@ -203,9 +203,9 @@ def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, poi
     from defgpa.report._tables import write_code
 
     lines = write_code(surface.alignment, None).replace("import defgpa\n", "")
-    recorded = {"defgpa": defgpa, "shapes": points}
-    exec(lines, recorded)
-    np.testing.assert_array_equal(recorded["model"].reference_, surface.alignment.reference)
+    namespace = {"defgpa": defgpa, "shapes": points}
+    exec(lines, namespace)
+    np.testing.assert_array_equal(namespace["model"].reference_, surface.alignment.reference)
 
 
 class TestCommandLine:
@@ -261,7 +261,7 @@ class TestCommandLine:
         assert summary["figures"]["chosen_rigidity"] is None
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "sentence"),
         [
             (["--rigidity", "-1"], "must be a number from 0 to inf, or auto"),
             (["--rigidity", "soft"], "must be a number from 0 to inf, or auto"),
@@ -270,10 +270,10 @@ class TestCommandLine:
             (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
         ],
     )
-    def test_contradictions_are_refused(self, run, words, said):
+    def test_contradictions_are_refused(self, run, words, sentence):
         code, error, summary = run(*words)
         assert code == 2
-        assert said in " ".join(error.split())
+        assert sentence in " ".join(error.split())
         assert not summary
 
 

@@ -235,11 +235,11 @@ def test_face_is_best_where_its_errors_part():
 def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
     points = smooth_family(seed=6)
     warp = ThinPlateSpline(3, theta=2.0)
-    original = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
-    alignment = original.alignment_
-    path = select_smoothing(original, points, np.logspace(-5, 0, 6), fold_size=8)
-    assert original.alignment_ is alignment
-    assert original.warp is warp
+    estimator = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
+    alignment = estimator.alignment_
+    path = select_smoothing(estimator, points, np.logspace(-5, 0, 6), fold_size=8)
+    assert estimator.alignment_ is alignment
+    assert estimator.warp is warp
     assert not hasattr(path.best, "alignment_")
     assert path.best.proportions == [5.0, 2.0]
     assert path.best.warp == ThinPlateSpline(3, smoothing=path.best_value)

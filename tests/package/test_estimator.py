@@ -109,8 +109,8 @@ class TestManners:
 
     def test_arrays_lists_and_shapes_are_the_same(self, shapes):
         expected = DefGPA().fit(shapes).reference_
-        for second in (shapes.points, list(shapes.points)):
-            np.testing.assert_array_equal(DefGPA().fit(second).reference_, expected)
+        for container in (shapes.points, list(shapes.points)):
+            np.testing.assert_array_equal(DefGPA().fit(container).reference_, expected)
 
     def test_the_input_is_not_touched(self, shapes):
         points = shapes.points.copy()
@@ -119,9 +119,9 @@ class TestManners:
 
     def test_fitting_again_forgets(self, full_shapes):
         model = DefGPA(Affine()).fit(full_shapes)
-        second = smooth_family(seed=9, d=full_shapes.n_dims)
-        fresh = DefGPA(Affine()).fit(second).reference_
-        np.testing.assert_array_equal(model.fit(second).reference_, fresh)
+        new_shapes = smooth_family(seed=9, d=full_shapes.n_dims)
+        fresh = DefGPA(Affine()).fit(new_shapes).reference_
+        np.testing.assert_array_equal(model.fit(new_shapes).reference_, fresh)
 
 
 BAD = {
@@ -205,8 +205,8 @@ class TestTransform:
     def test_any_nan_is_unseen(self, shapes):
         """A NaN of the other sign is still the same shape."""
         model = DefGPA().fit(shapes)
-        second = np.where(shapes.visible[..., None], shapes.points, -np.nan)
-        np.testing.assert_array_equal(model.transform(second), model.transform(shapes))
+        negative_nan = np.where(shapes.visible[..., None], shapes.points, -np.nan)
+        np.testing.assert_array_equal(model.transform(negative_nan), model.transform(shapes))
 
     @every_warp
     def test_a_shape_that_was_not_there_is_registered(self, warp, full_shapes):
@@ -286,14 +286,14 @@ class TestPose:
 
     @every_warp
     def test_nothing_else_changes(self, warp, shapes):
-        local = DefGPA(warp).fit(shapes).alignment_
-        remote = local.posed_like(shapes.points[2])
-        np.testing.assert_allclose(remote.rmse_reference, local.rmse_reference, **EXACT)
-        np.testing.assert_allclose(remote.residuals, local.residuals, **EXACT)
-        np.testing.assert_array_equal(remote.eigenvalues, local.eigenvalues)
-        assert_same_shape(up_to_rigid(local.reference, remote.reference), remote.reference)
-        np.testing.assert_allclose(remote.rmse_datum, local.rmse_datum, **EXACT)
-        np.testing.assert_array_equal(remote.foldovers, local.foldovers)
+        alignment = DefGPA(warp).fit(shapes).alignment_
+        posed = alignment.posed_like(shapes.points[2])
+        np.testing.assert_allclose(posed.rmse_reference, alignment.rmse_reference, **EXACT)
+        np.testing.assert_allclose(posed.residuals, alignment.residuals, **EXACT)
+        np.testing.assert_array_equal(posed.eigenvalues, alignment.eigenvalues)
+        assert_same_shape(up_to_rigid(alignment.reference, posed.reference), posed.reference)
+        np.testing.assert_allclose(posed.rmse_datum, alignment.rmse_datum, **EXACT)
+        np.testing.assert_array_equal(posed.foldovers, alignment.foldovers)
 
     def test_it_may_be_taken_again_and_again(self, shapes, rng):
         fitted = DefGPA().fit(shapes).alignment_
@@ -310,8 +310,8 @@ class TestPose:
     def test_new_shapes_are_registered_in_that_pose(self, full_shapes):
         fitted = DefGPA().fit(full_shapes.take(range(5))).alignment_
         posed, new = fitted.posed_like(full_shapes.points[0]), full_shapes.points[5]
-        local, remote = fitted.register(new)(new), posed.register(new)(new)
-        assert_same_shape(up_to_rigid(local, remote), remote)
+        registered, in_pose = fitted.register(new)(new), posed.register(new)(new)
+        assert_same_shape(up_to_rigid(registered, in_pose), in_pose)
 
     def test_a_point_has_no_pose_and_in_space_neither_has_a_line(self, full_shapes):
         fitted, d = DefGPA().fit(full_shapes).alignment_, full_shapes.n_dims

@@ -26,7 +26,7 @@ def fitted(points, warp=None, **known):
 
 
 @pytest.fixture(scope="module")
-def whole():
+def alignment():
     return fitted(smooth_family(seed=51, d=3, m=20), names=NAMES)
 
 
@@ -46,8 +46,8 @@ def numbers(table, skip=1):
     return np.array([[float(cell) for cell in row[skip:]] for row in table])
 
 
-def test_the_folder_of_slicermorph_has_its_files_and_heads(whole, tmp_path):
-    files = export(whole, tmp_path / "gpa", to="slicermorph")
+def test_the_folder_of_slicermorph_has_its_files_and_heads(alignment, tmp_path):
+    files = export(alignment, tmp_path / "gpa", to="slicermorph")
     assert [path.name for path in files] == [
         "outputData.csv",
         "meanShape.csv",
@@ -76,18 +76,18 @@ def test_the_folder_of_slicermorph_has_its_files_and_heads(whole, tmp_path):
     assert all((tmp_path / "gpa" / log[key]).exists() for key in ("MeanShape", "Eigenvectors"))
 
 
-def test_the_numbers_of_slicermorph_fit_together(whole, tmp_path):
+def test_the_numbers_of_slicermorph_fit_together(alignment, tmp_path):
     """Scores are (coordinates − mean) · vectors, eigenvalues their variances over n."""
-    files = {path.name: rows(path) for path in export(whole, tmp_path, to="slicermorph")[:5]}
+    files = {path.name: rows(path) for path in export(alignment, tmp_path, to="slicermorph")[:5]}
     data = numbers(files["outputData.csv"][1:])
     mean = numbers(files["meanShape.csv"][1:]).ravel()
     vectors = numbers(files["eigenvector.csv"][1:])
     scores = numbers(files["pcScores.csv"][1:])
     values = numbers(files["eigenvalues.csv"])[:, 0]
-    np.testing.assert_allclose(data[:, 2:], tangent_space(whole.shapes).reshape(6, -1), **EXACT)
+    np.testing.assert_allclose(data[:, 2:], tangent_space(alignment.shapes).reshape(6, -1), **EXACT)
     np.testing.assert_allclose((data[:, 2:] - mean) @ vectors, scores, **EXACT)
     np.testing.assert_allclose(values, scores.var(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(data[:, 1], centroid_sizes(whole.shapes), **EXACT)
+    np.testing.assert_allclose(data[:, 1], centroid_sizes(alignment.shapes), **EXACT)
     np.testing.assert_allclose(data[:, 0], np.linalg.norm(data[:, 2:] - mean, axis=1), **EXACT)
 
 
@@ -107,9 +107,9 @@ def test_2d_shapes_do_not_go_to_slicermorph(tmp_path):
         export(fitted(smooth_family(seed=52)), tmp_path, to="slicermorph")
 
 
-def test_an_unknown_program_is_refused_with_the_known_ones(whole, tmp_path):
+def test_an_unknown_program_is_refused_with_the_known_ones(alignment, tmp_path):
     with pytest.raises(ValueError, match=r"'slicermorph', 'r', 'morphoj'.*'excel'"):
-        export(whole, tmp_path, to="excel")
+        export(alignment, tmp_path, to="excel")
 
 
 def test_arrays_of_r_come_back_with_their_names(partial, tmp_path):
@@ -136,12 +136,12 @@ def test_tables_for_arrayspecs_are_in_its_order(partial, tmp_path):
     np.testing.assert_array_equal(back.points, partial.superimposed)
 
 
-def test_morphoj_reads_tabs_and_so_do_we(whole, tmp_path):
-    files = export(whole, tmp_path, to="morphoj")
+def test_morphoj_reads_tabs_and_so_do_we(alignment, tmp_path):
+    files = export(alignment, tmp_path, to="morphoj")
     assert [path.name for path in files] == ["morphoj.txt", "classifiers.txt"]
     table = rows(files[0], "\t")
     assert table[0][:4] == ["id", "x1", "y1", "z1"]
-    np.testing.assert_array_equal(numbers(table[1:]).reshape(6, 20, 3), whole.shapes.points)
+    np.testing.assert_array_equal(numbers(table[1:]).reshape(6, 20, 3), alignment.shapes.points)
 
 
 def said_by_r(code, folder):
@@ -172,13 +172,13 @@ def test_r_itself_reads_the_arrays_and_the_tables(partial, tmp_path):
     cat(sprintf("%.17g", x[7, 2, 4]), "|", dimnames(x)[[3]][4], "|")
     cat(ncol(s), nrow(s), s$landmarks_visible[3])
     """
-    messages = said_by_r(code, tmp_path).split("|")
-    assert messages[0].split() == ["20", "3", "6"]
-    assert messages[1].strip() == "TRUE"
-    assert messages[2].split() == ["3", "3"]
-    assert float(messages[3]) == partial.superimposed[3, 6, 1]
-    assert messages[4].strip() == "é"
-    assert messages[5].split() == ["10", "6", "19"]
+    answers = said_by_r(code, tmp_path).split("|")
+    assert answers[0].split() == ["20", "3", "6"]
+    assert answers[1].strip() == "TRUE"
+    assert answers[2].split() == ["3", "3"]
+    assert float(answers[3]) == partial.superimposed[3, 6, 1]
+    assert answers[4].strip() == "é"
+    assert answers[5].split() == ["10", "6", "19"]
 
 
 def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
@@ -208,11 +208,11 @@ def test_what_r_itself_wrote_is_read_with_its_factors_and_links(tmp_path):
     assert framed.metadata["variables"][1] == {"site": "y", "size": ""}
 
 
-def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_reference(whole):
-    pca = ShapePCA().fit(whole)
-    meshes = build_component_meshes(whole, components=[1, 3], deviations=(-1.5, 0.0))
+def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_reference(alignment):
+    pca = ShapePCA().fit(alignment)
+    meshes = build_component_meshes(alignment, components=[1, 3], deviations=(-1.5, 0.0))
     assert list(meshes) == ["PC1_-1.5SD", "PC1_+0SD", "PC3_-1.5SD", "PC3_+0SD"]
-    item, S = meshes["PC1_-1.5SD"].vertices, whole.reference
+    item, S = meshes["PC1_-1.5SD"].vertices, alignment.reference
     ratio = np.linalg.norm(item - item.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
     assert ratio == pytest.approx(1.0, abs=0.02)
     expected = pca.shape_at({1: -1.5})
@@ -223,19 +223,21 @@ def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_refer
     np.testing.assert_allclose(meshes["PC1_+0SD"].vertices, meshes["PC3_+0SD"].vertices, **EXACT)
 
 
-def test_a_mesh_follows_the_landmarks_it_carries(whole):
-    S = whole.reference
+def test_a_mesh_follows_the_landmarks_it_carries(alignment):
+    S = alignment.reference
     mesh = Mesh(np.vstack([S, S[:3].mean(axis=0)]), [[0, 1, 20], [1, 2, 20]])
-    moved = build_component_meshes(whole, mesh=mesh, components=[2], deviations=[2.0])["PC2_+2SD"]
-    plain = build_component_meshes(whole, components=[2], deviations=[2.0])["PC2_+2SD"]
+    moved = build_component_meshes(alignment, mesh=mesh, components=[2], deviations=[2.0])[
+        "PC2_+2SD"
+    ]
+    plain = build_component_meshes(alignment, components=[2], deviations=[2.0])["PC2_+2SD"]
     np.testing.assert_allclose(moved.vertices[:20], plain.vertices, atol=1e-8)
     np.testing.assert_array_equal(moved.faces, mesh.faces)
 
 
-def test_meshes_are_written_and_read_back(whole, tmp_path):
-    files = write_component_meshes(whole, tmp_path / "meshes", components=[1])
+def test_meshes_are_written_and_read_back(alignment, tmp_path):
+    files = write_component_meshes(alignment, tmp_path / "meshes", components=[1])
     assert [path.name for path in files] == ["PC1_-2SD.ply", "PC1_+2SD.ply"]
-    expected = build_component_meshes(whole, components=[1])["PC1_+2SD"].vertices
+    expected = build_component_meshes(alignment, components=[1])["PC1_+2SD"].vertices
     np.testing.assert_allclose(read_mesh(files[1]).vertices, expected, rtol=1e-6)
 
 
@@ -302,9 +304,9 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
 def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
     points = smooth_family(seed=53, n=8, m=20)
     points[:6, 3:7] = np.nan
-    messages = tuple({"sex": "fm"[k % 2]} for k in range(8))
-    recorded = Shapes(points, metadata={"variables": messages, "comments": ("late",) * 8})
-    defgpa.write_shapes(recorded, tmp_path / "set.csv")
+    variables = tuple({"sex": "fm"[k % 2]} for k in range(8))
+    shapes = Shapes(points, metadata={"variables": variables, "comments": ("late",) * 8})
+    defgpa.write_shapes(shapes, tmp_path / "set.csv")
     code, _, _ = run("complete", tmp_path / "set.csv", "-o", tmp_path / "done")
     assert code == 0
     table = rows(tmp_path / "done" / "completed.csv")

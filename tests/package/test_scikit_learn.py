@@ -77,8 +77,8 @@ def test_containers_hold_the_same_numbers_under_the_promised_names(estimator, la
     assert list(table.columns) == list(model.get_feature_names_out())
     assert list(table.index) == list(shapes.names)
     np.testing.assert_array_equal(table.to_numpy(), columns)
-    second = model.transform(shapes, "back_projected")
-    assert second.columns[0] == "back_projected: 1_x"
+    back_projected = model.transform(shapes, "back_projected")
+    assert back_projected.columns[0] == "back_projected: 1_x"
     model.set_output(transform=None)
     assert list(model.transform(shapes).columns) == list(table.columns)
     model.set_output(transform="default")

@@ -111,8 +111,8 @@ class TestWhatIsAccepted:
     def test_they_say_what_they_are(self):
         assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing)"
         one_hole = with_entry((1, 3), np.nan)
-        messages = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
-        assert repr(Shapes(one_hole)) == messages
+        expected = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
+        assert repr(Shapes(one_hole)) == expected
 
 
 class TestTheyDoNotChange:
@@ -417,8 +417,8 @@ class TestWeights:
         shapes = Shapes(FULL, weights=WEIGHTS)
         np.testing.assert_array_equal(shapes.take([3, 0]).weights, WEIGHTS[[3, 0]])
         np.testing.assert_array_equal(shapes.drop(["shape_2"]).weights, WEIGHTS[[0, 2, 3]])
-        remaining = np.delete(WEIGHTS, [1, 7], axis=1)
-        np.testing.assert_array_equal(shapes.without([1, 7]).weights, remaining)
+        weights = np.delete(WEIGHTS, [1, 7], axis=1)
+        np.testing.assert_array_equal(shapes.without([1, 7]).weights, weights)
 
     def test_a_landmark_that_gets_coordinates_gets_the_mean_weight(self):
         weights = with_entry((1, 4), 0.0, WEIGHTS)

@@ -40,21 +40,21 @@ def test_no_turn_or_scaling_brings_a_superimposed_shape_nearer(alignment):
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         visible = ~np.isnan(alignment.superimposed[..., :1])
         middle = np.nanmean(alignment.superimposed, axis=1, keepdims=True)
-        second = (alignment.superimposed - middle) @ turn * factor + middle
-        assert (np.where(visible, second - reference, 0) ** 2).sum(axis=(1, 2)).min() > 0
-        assert (np.nansum((second - reference) ** 2, axis=(1, 2)) > distances).all()
+        turned = (alignment.superimposed - middle) @ turn * factor + middle
+        assert (np.where(visible, turned - reference, 0) ** 2).sum(axis=(1, 2)).min() > 0
+        assert (np.nansum((turned - reference) ** 2, axis=(1, 2)) > distances).all()
 
 
 def test_carried_shapes_are_complete_and_near_what_was_seen(alignment):
     assert np.isfinite(alignment.back_projected).all()
-    remaining = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
-    assert remaining < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
+    error = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
+    assert error < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
 
 
 def test_carried_and_superimposed_share_the_pose(alignment):
     """Their difference is the datum-space residual, in the size of the reference."""
-    remaining = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
-    ratio = remaining / alignment.datum_residuals
+    distances = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
+    ratio = distances / alignment.datum_residuals
     spread = np.nanmax(ratio, axis=1) - np.nanmin(ratio, axis=1)
     np.testing.assert_allclose(spread, 0.0, atol=1e-6)
 

@@ -216,10 +216,10 @@ def test_arrows_lead_from_the_reference_to_the_shape_laid_on_it(plane, magnify):
     artists = plot.displacements(plane, "shape_2", flat(), magnify=magnify)
     item = plane.shapes["shape_2"]
     laid = plane.superimposed[1]
-    recorded = ~np.isnan(item[:, 0])
-    np.testing.assert_allclose(artists.arrows.XY, plane.reference[recorded], **EXACT)
+    visible = ~np.isnan(item[:, 0])
+    np.testing.assert_allclose(artists.arrows.XY, plane.reference[visible], **EXACT)
     vectors = np.column_stack([artists.arrows.U, artists.arrows.V])
-    np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[recorded], **EXACT)
+    np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[visible], **EXACT)
     assert ("magnified × 3" in artists.arrows.get_label()) == (magnify == 3.0)
 
 
@@ -395,13 +395,13 @@ def test_a_rigid_alignment_has_no_spectrum(plane):
 
 def test_generated_landmarks_are_the_reference_through_the_inverse_warp(plane):
     artists = plot.back_projection(plane, 3, flat(), unit="mm")
-    recorded = plane.shapes.visible[3]
-    made = plane.warps[3].inverse()(plane.reference[recorded])
-    np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][recorded], **EXACT)
+    visible = plane.shapes.visible[3]
+    made = plane.warps[3].inverse()(plane.reference[visible])
+    np.testing.assert_allclose(drawn_points(artists.observed), plane.shapes[3][visible], **EXACT)
     np.testing.assert_allclose(drawn_points(artists.generated), made, **EXACT)
     pairs = np.array(artists.errors.get_segments())
-    np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][recorded], **EXACT)
-    error = np.sqrt(np.mean(((made - plane.shapes[3][recorded]) ** 2).sum(axis=1)))
+    np.testing.assert_allclose(pairs[:, 1] - pairs[:, 0], made - plane.shapes[3][visible], **EXACT)
+    error = np.sqrt(np.mean(((made - plane.shapes[3][visible]) ** 2).sum(axis=1)))
     assert artists.generated.get_label() == f"reference, projected back; RMSE {error:.3g} mm"
 
 

@@ -448,11 +448,11 @@ def test_links_may_be_an_iterator(alignment):
 @pytest.mark.parametrize("labels", ["ab", "abc"])
 def test_between_group_scores_are_those_of_specimens_left_out(labels):
     x = moths()
-    found = statistics.classify(x, list(labels) * (12 // len(labels)), 2, n_permutations=2)
+    classification = statistics.classify(x, list(labels) * (12 // len(labels)), 2, n_permutations=2)
     ax = axes()
-    drawn = plot.between_groups(found, ax).specimens
+    drawn = plot.between_groups(classification, ax).specimens
     for group, dots in enumerate(drawn):
-        scores = found.between_scores_left_out[found.true == group]
+        scores = classification.between_scores_left_out[classification.true == group]
         np.testing.assert_allclose(dots.get_ydata(), scores[:, 1 if len(labels) > 2 else 0])
     assert "left out" in ax.get_ylabel()
 

@@ -67,15 +67,15 @@ class Page(HTMLParser):
         self.feed(self.text)
 
     def handle_starttag(self, tag, attrs):
-        original = dict(attrs)
-        self.tags.append((tag, original))
-        self.ids.add(original.get("id"))
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        self.ids.add(attributes.get("id"))
         if tag in {"script", "style"}:
-            self._inside = original.get("id", tag)
-        if "data-result" in original:
-            self.figures[original["data-result"]] = float(original["value"])
-        if "data-compared" in original:
-            self.compared.append((original["data-compared"], float(original["value"])))
+            self._inside = attributes.get("id", tag)
+        if "data-result" in attributes:
+            self.figures[attributes["data-result"]] = float(attributes["value"])
+        if "data-compared" in attributes:
+            self.compared.append((attributes["data-compared"], float(attributes["value"])))
 
     def handle_endtag(self, tag):
         if tag in {"script", "style"}:
@@ -162,10 +162,10 @@ def test_it_says_describe_fit(page, wings):
 
 
 def test_nothing_is_fetched_from_anywhere(page, wings):
-    for tag, original in page(wings).tags:
-        assert original.get("src", "data:").startswith("data:")
+    for tag, attributes in page(wings).tags:
+        assert attributes.get("src", "data:").startswith("data:")
         assert tag not in {"iframe", "object", "embed"}
-        address = original.get("href", "#")
+        address = attributes.get("href", "#")
         # only a reader's click may lead away
         assert address.startswith(("#", "data:")) or tag == "a"
 
@@ -266,9 +266,9 @@ def test_predictions_are_shown_in_the_pose_of_the_reference(page, wings, wings_c
     """The cross-validation keeps the principal axes; the alignment may have been turned."""
     posed = wings.posed_like(wings.shapes[3])
     drawn = page(posed, cross_validation=wings_cv).drawn
-    remote = positions(drawn["predicted"]) - positions(drawn["reference"])
+    offsets = positions(drawn["predicted"]) - positions(drawn["reference"])
     expected = wings_cv.distances
-    np.testing.assert_allclose(np.linalg.norm(remote, axis=2), expected, atol=0.05)  # pixels
+    np.testing.assert_allclose(np.linalg.norm(offsets, axis=2), expected, atol=0.05)  # pixels
     np.testing.assert_allclose(distances(drawn["errors"]), expected, rtol=1e-6)
 
 
@@ -342,7 +342,9 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     verdict = Verdict("mine", "EUC_d", False, 0.91, 0.001, "on and on")
     made = page(wings, comparison=Comparison(rows, 1, verdict))
     assert verdict.conclusion in made.prose
-    methods = [original["data-method"] for _, original in made.tags if "data-method" in original]
+    methods = [
+        attributes["data-method"] for _, attributes in made.tags if "data-method" in attributes
+    ]
     assert methods == ["mine", "EUC_d", "tiny", "<other>"]  # by rank
     assert made.compared[5:10] == [
         ("rmse_datum", 22.375),
@@ -351,7 +353,11 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
         ("relative_cve", 0.230625),
         ("seconds", 0.02),
     ]
-    best = [original["data-method"] for _, original in made.tags if original.get("class") == "best"]
+    best = [
+        attributes["data-method"]
+        for _, attributes in made.tags
+        if attributes.get("class") == "best"
+    ]
     assert best == ["mine"]
     assert "<other> failed: <it> failed." in made.prose
 
@@ -563,7 +569,7 @@ def test_photographs_are_shown_with_their_landmarks(page, tmp_path):
     made = page(defgpa.DefGPA(Affine()).fit(shapes).alignment_)
     assert "photographs" in made.ids
     assert sum(tag == "image" for tag, _ in made.tags) == 4
-    circles = [original for tag, original in made.tags if tag == "circle"]
+    circles = [attributes for tag, attributes in made.tags if tag == "circle"]
     assert len(circles) == 4 * 12
     assert float(circles[0]["cx"]) == pytest.approx(points[0, 0, 0] / 0.5, abs=0.06)
     assert float(circles[0]["cy"]) == pytest.approx(200 - points[0, 0, 1] / 0.5, abs=0.06)
@@ -604,7 +610,7 @@ def test_the_odd_specimen_and_its_landmarks_are_named(page):
     assert "1 specimen is an outlier: it lies farther from the mean shape than 1.5" in made.prose
     assert "no proof of a mistake" in made.prose
     assert "use the coordinates called superimposed" in made.prose
-    marks = [original["data-mark"] for tag, original in made.tags if "data-mark" in original]
+    marks = [attributes["data-mark"] for tag, attributes in made.tags if "data-mark" in attributes]
     assert marks[0] == names[7]
     assert marks.count(names[7]) == 3  # in the list of specimens, and for both landmarks
     drawn_outliers = made.drawn["outliers"]
@@ -704,10 +710,10 @@ def test_a_small_set_is_drawn_completely(wings):
 def test_many_landmarks_are_thinned_and_the_worst_kept(n, m, rng):
     residuals = rng.uniform(0.5, 1.0, size=(n, m))
     residuals[:, m // 3] *= 3
-    remaining = thin_landmarks(residuals, 200)
-    assert len(remaining) == 200
-    assert m // 3 in remaining
-    assert np.all(np.diff(remaining) > 0)
+    thinned = thin_landmarks(residuals, 200)
+    assert len(thinned) == 200
+    assert m // 3 in thinned
+    assert np.all(np.diff(thinned) > 0)
     np.testing.assert_array_equal(thin_landmarks(residuals, m), np.arange(m))
 
 
@@ -771,9 +777,9 @@ def test_the_same_alignment_gives_the_same_page_saved_or_not(tmp_path, wings):
 
 
 def test_the_cross_validation_must_be_of_the_same_shapes(tmp_path, wings):
-    second = fitted()
+    new_fit = fitted()
     with pytest.raises(ShapeError, match=r"\(6, 40, 2\), the alignment of \(24, 43, 2\)"):
-        write_report(wings, tmp_path / "r.html", cross_validation=own_prediction(second))
+        write_report(wings, tmp_path / "r.html", cross_validation=own_prediction(new_fit))
     assert not list(tmp_path.iterdir())
 
 
@@ -814,9 +820,9 @@ def test_tables_are_titled_headings_in_order_and_controls_named(page, wings, win
     assert tags.count("h1") == 1
     assert next(tag for tag in tags if tag in {"h1", "h2", "h3"}) == "h1"
     assert ("html", {"lang": "en"}) in made.tags
-    for _, original in made.tags:
-        if original.get("role") in {"img", "region"}:
-            assert original["aria-label"]
+    for _, attributes in made.tags:
+        if attributes.get("role") in {"img", "region"}:
+            assert attributes["aria-label"]
     targets = {g["href"][1:] for t, g in made.tags if t == "a" and g["href"].startswith("#")}
     assert targets <= made.ids
 

@@ -673,15 +673,15 @@ def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
     assert labels == list(expected.get(name, evenly))
     after(browser, "reference", lambda: everywhere(browser, "labels", False))
     lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
-    original = name == "solid"  # its file has a wireframe
-    assert bool(lines) == original
+    has_wireframe = name == "solid"  # its file has a wireframe
+    assert bool(lines) == has_wireframe
     box = browser.find_element(By.CSS_SELECTOR, "#reference [data-everywhere=links]")
-    assert box.is_displayed() == original  # none are invented
-    if original:
-        after(browser, "reference", lambda: everywhere(browser, "links", not original))
+    assert box.is_displayed() == has_wireframe  # none are invented
+    if has_wireframe:
+        after(browser, "reference", lambda: everywhere(browser, "links", not has_wireframe))
         lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
-        assert bool(lines) != original
-        after(browser, "reference", lambda: everywhere(browser, "links", original))
+        assert bool(lines) != has_wireframe
+        after(browser, "reference", lambda: everywhere(browser, "links", has_wireframe))
     assert errors(browser) == []
 
 
@@ -714,10 +714,10 @@ def slider_ends(browser, slot):
 
 def spread_out(pca, alignment, scores):
     """The shape at scores along the first components, in the pose of the reference."""
-    item = np.zeros((1, len(pca.components_)))
-    item[0, : len(scores)] = scores
+    all_scores = np.zeros((1, len(pca.components_)))
+    all_scores[0, : len(scores)] = scores
     pose = fit_motions(pca.mean_, alignment.reference, motions=SIMILARITY)
-    return pose(pca.inverse_transform(item)[0])
+    return pose(pca.inverse_transform(all_scores)[0])
 
 
 SPACES = {

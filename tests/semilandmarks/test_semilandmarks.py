@@ -120,10 +120,10 @@ def test_hidden_landmarks_have_no_say():
     J = np.array([2, 3, 4, 7, 9])
     small = compute_bending_matrix(reference[visible])
     actual = Bending(small, visible).find_steps(x, J, V)
-    remaining = Bending(small, np.ones(10, dtype=bool)).find_steps(
+    expected = Bending(small, np.ones(10, dtype=bool)).find_steps(
         x[visible], np.array([1, 2, 3, 5, 7]), V
     )
-    np.testing.assert_allclose(actual, remaining, **EXACT)
+    np.testing.assert_allclose(actual, expected, **EXACT)
 
 
 # What never rises, and what stays
@@ -207,8 +207,8 @@ def test_every_shape_slides_where_it_lies(by):
     points = jittered()
     rng = np.random.default_rng(4)
     turns = [rotation(rng, 2) for _ in points]
-    second = np.stack([p @ turn + [30, -7] for p, turn in zip(points, turns, strict=True)])
-    slid, elsewhere = (slide(p, [CURVE], by=by, max_rounds=3) for p in (points, second))
+    turned = np.stack([p @ turn + [30, -7] for p, turn in zip(points, turns, strict=True)])
+    slid, elsewhere = (slide(p, [CURVE], by=by, max_rounds=3) for p in (points, turned))
     back = [s @ turn + [30, -7] for s, turn in zip(slid.points, turns, strict=True)]
     np.testing.assert_allclose(elsewhere.points, back, atol=1e-6)
 
@@ -221,8 +221,8 @@ def test_the_order_of_shapes_and_landmarks_does_not_matter(by):
     place = np.argsort(columns)
     curve = [int(place[j]) for j in CURVE]
     slid = slide(points, [CURVE], by=by, max_rounds=3).points[rows][:, columns]
-    second = slide(points[rows][:, columns], [curve], by=by, max_rounds=3).points
-    np.testing.assert_allclose(second, slid, atol=1e-6)
+    reordered = slide(points[rows][:, columns], [curve], by=by, max_rounds=3).points
+    np.testing.assert_allclose(reordered, slid, atol=1e-6)
     back = slide(points, [CURVE[::-1]], by=by, max_rounds=3).points
     np.testing.assert_allclose(back[rows][:, columns], slid, atol=1e-6)
 
@@ -350,8 +350,8 @@ def test_points_return_to_the_mesh_even_where_sliding_gains_nothing():
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
     slid = slide(points, surfaces=range(6, 31), meshes=meshes, max_rounds=1)
     inside = slid.points[:, 6:].reshape(-1, 3)
-    remote = Surface(ball().vertices, ball().faces).find_nearest(inside)[0]
-    np.testing.assert_allclose(inside, remote, atol=1e-12)
+    nearest = Surface(ball().vertices, ball().faces).find_nearest(inside)[0]
+    np.testing.assert_allclose(inside, nearest, atol=1e-12)
     np.testing.assert_array_equal(slid.digitised, points)
 
 
@@ -385,14 +385,14 @@ def test_the_nearest_point_of_a_mesh_is_nearer_than_any_sample_of_it():
     vertices = rng.normal(size=(12, 3)) * [5, 1, 1]  # long and short triangles together
     faces = np.array([rng.choice(12, 3, replace=False) for _ in range(15)])
     points = rng.normal(size=(40, 3)) * 3
-    remote, where = Surface(vertices, faces).find_nearest(points)
+    nearest, where = Surface(vertices, faces).find_nearest(points)
     weights = rng.dirichlet([0.5] * 3, size=(15, 3000))
     samples = np.einsum("fsk,fkd->fsd", weights, vertices[faces]).reshape(-1, 3)
     best = np.linalg.norm(points[:, None] - samples, axis=2).min(axis=1)
-    distance = np.linalg.norm(points - remote, axis=1)
+    distance = np.linalg.norm(points - nearest, axis=1)
     assert (distance <= best + 1e-12).all()
     assert (distance >= best - 0.3).all()
-    for point, face in zip(remote, where, strict=True):  # in its triangle
+    for point, face in zip(nearest, where, strict=True):  # in its triangle
         share = np.linalg.lstsq(
             np.vstack([vertices[faces[face]].T, np.ones(3)]), np.append(point, 1.0)
         )[0]
@@ -629,12 +629,12 @@ def test_a_shape_may_see_nothing_of_a_curve(along):
 
 def markup(points, kind="Curve", labels=None, system="LPS"):
     labels = labels or [f"C-{k}" for k in range(1, len(points) + 1)]
-    original = [
+    control_points = [
         {"id": str(k), "label": label, "position": list(map(float, p)), "positionStatus": "defined"}
         for k, (label, p) in enumerate(zip(labels, points, strict=True), start=1)
     ]
     return json.dumps(
-        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": original}]}
+        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": control_points}]}
     )
 
 
@@ -697,7 +697,7 @@ def test_resampling_passes_over_missing_and_repeated_points():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ({"curves": []}, "Nothing slides"),
         ({}, "Nothing slides"),
@@ -712,8 +712,8 @@ def test_resampling_passes_over_missing_and_repeated_points():
         ({"curves": [CURVE], "meshes": {"nobody": ball(4)}}, "no such shape"),
     ],
 )
-def test_what_cannot_slide_is_told(words, said):
-    with pytest.raises(DefgpaError, match=said):
+def test_what_cannot_slide_is_told(words, sentence):
+    with pytest.raises(DefgpaError, match=sentence):
         slide(jittered(), **words)
 
 

@@ -66,9 +66,9 @@ def test_units_scale_the_reference(points, method):
 
 @every_method
 def test_same_input_gives_the_same_bits_and_is_not_touched(points, method):
-    original = points.copy()
-    np.testing.assert_array_equal(method(original).reference, method(points).reference)
-    np.testing.assert_array_equal(original, points)
+    copied = points.copy()
+    np.testing.assert_array_equal(method(copied).reference, method(points).reference)
+    np.testing.assert_array_equal(copied, points)
 
 
 @every_method

@@ -139,8 +139,8 @@ def test_no_random_start_ends_lower(d, noise, missing, rng):
     points[rng.random(points.shape[:2]) < missing] = np.nan
     best = fit_affine(points).cost
     shapes = CentredShapes.from_points(points)
-    second, _ = minimise(AffinePoint.from_reference(shapes, rng.normal(size=(d, 40))))
-    assert best <= second.cost * (1 + 1e-9)
+    descent, _ = minimise(AffinePoint.from_reference(shapes, rng.normal(size=(d, 40))))
+    assert best <= descent.cost * (1 + 1e-9)
 
 
 def test_no_random_start_ends_lower_on_real_shapes(rng):
@@ -148,8 +148,8 @@ def test_no_random_start_ends_lower_on_real_shapes(rng):
     best = fit_affine(points).cost
     shapes = CentredShapes.from_points(points)
     for _ in range(5):
-        second, _ = minimise(AffinePoint.from_reference(shapes, rng.normal(size=(2, 68))))
-        assert best <= second.cost * (1 + 1e-9)
+        descent, _ = minimise(AffinePoint.from_reference(shapes, rng.normal(size=(2, 68))))
+        assert best <= descent.cost * (1 + 1e-9)
 
 
 def test_affine_maps_never_fit_worse_than_rigid_ones(points):
@@ -196,9 +196,9 @@ def test_first_shape_keeps_its_place_in_its_own_frame(points):
 
 def test_frames_change_no_distance_in_the_datum_space(points):
     fit = fit_affine(points)
-    for second in (use_frame_of(fit, 3), balance_frame(fit)):
-        np.testing.assert_allclose(carry_back(second), carry_back(fit), **EXACT)
-        assert second.cost == fit.cost
+    for framed in (use_frame_of(fit, 3), balance_frame(fit)):
+        np.testing.assert_allclose(carry_back(framed), carry_back(fit), **EXACT)
+        assert framed.cost == fit.cost
 
 
 def test_balanced_frame_keeps_lengths_on_average(points):
@@ -230,10 +230,10 @@ def test_a_stretched_first_shape_spoils_its_frame_but_not_the_balanced_one(point
         stretched, use_frame_of(fit, 1)
     )
     assert spoilt > 2
-    second = use_frame_of(fit_affine(np.roll(stretched, 1, axis=0)), 1)
+    reframed = use_frame_of(fit_affine(np.roll(stretched, 1, axis=0)), 1)
     np.testing.assert_allclose(
         measure_reference_error(stretched, balance_frame(fit)),
-        measure_reference_error(np.roll(stretched, 1, axis=0), balance_frame(second)),
+        measure_reference_error(np.roll(stretched, 1, axis=0), balance_frame(reframed)),
         **PARITY,
     )
 

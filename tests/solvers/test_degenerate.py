@@ -391,8 +391,8 @@ class TestTheRegressions:
         warp = ThinPlateSpline(3, smoothing=1e-9)
         cost = build_cost(measure_geometry(shapes.points, shapes.visible), warp)
         last = build_cost(measure_geometry(shapes.points[5:], shapes.visible[5:]), warp)
-        remaining = build_cost(measure_geometry(shapes.points[:5], shapes.visible[:5]), warp)
-        np.testing.assert_allclose(cost.dense(), last.dense() + remaining.dense(), **EXACT)
+        good = build_cost(measure_geometry(shapes.points[:5], shapes.visible[:5]), warp)
+        np.testing.assert_allclose(cost.dense(), last.dense() + good.dense(), **EXACT)
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
 
 

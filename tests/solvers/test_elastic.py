@@ -170,8 +170,8 @@ def test_a_search_over_all_references_finds_nothing_better(mu):
     def left(flat):
         S = flat.reshape(8, 3)
         S = S - S.mean(axis=0)
-        turn, values, second = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
-        values[:, -1] *= np.linalg.det(turn @ second)  # no shape is mirrored
+        turn, values, right = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
+        values[:, -1] *= np.linalg.det(turn @ right)  # no shape is mirrored
         gain = (values.sum(axis=1) ** 2 / anchors.sums.squares).sum()
         return 1.0 - dial.firmness * gain / np.sum(S * (cost @ S))
 
@@ -271,9 +271,9 @@ def test_without_rigidity_it_is_the_deformable_method_at_the_mean_size(family):
     assert (
         alignment.diagnostics.spectrum is not None
     )  # the facts of a closed form, not of a descent
-    second = smooth_family(**{**family, "seed": 20})[0]
-    expected = size * free.register(second)(second)
-    np.testing.assert_allclose(alignment.register(second)(second), expected, **EXACT)
+    new_shape = smooth_family(**{**family, "seed": 20})[0]
+    expected = size * free.register(new_shape)(new_shape)
+    np.testing.assert_allclose(alignment.register(new_shape)(new_shape), expected, **EXACT)
 
 
 @every_family
@@ -300,10 +300,10 @@ def test_warps_are_the_best_that_depart_from_their_pose(family):
 def test_each_shape_may_be_moved_and_scaled(family):
     points = smooth_family(**family)
     model = ElasticGPA(ThinPlateSpline(3), 0.5)
-    local = model.fit(points).reference_
-    remote = model.fit(moved(points, scales=(0.5, 2.0))).reference_
-    size = np.linalg.norm(local) / np.linalg.norm(remote)
-    assert_same_shape(turned_like(size * remote, local), local, rtol=1e-7)
+    reference = model.fit(points).reference_
+    of_moved = model.fit(moved(points, scales=(0.5, 2.0))).reference_
+    size = np.linalg.norm(reference) / np.linalg.norm(of_moved)
+    assert_same_shape(turned_like(size * of_moved, reference), reference, rtol=1e-7)
 
 
 @every_scaling
@@ -312,9 +312,9 @@ def test_the_order_of_shapes_and_landmarks_does_not_matter(scaling):
     rng = np.random.default_rng(0)
     shapes, landmarks = rng.permutation(len(points)), rng.permutation(points.shape[1])
     model = ElasticGPA(ThinPlateSpline(3), 0.5, scaling)
-    local = model.fit(points).reference_
-    remote = model.fit(points[shapes][:, landmarks]).reference_
-    assert_same_shape(remote, local[landmarks], rtol=1e-8)
+    reference = model.fit(points).reference_
+    reordered = model.fit(points[shapes][:, landmarks]).reference_
+    assert_same_shape(reordered, reference[landmarks], rtol=1e-8)
 
 
 def test_hidden_coordinates_are_irrelevant():
@@ -483,8 +483,10 @@ def test_a_saved_result_comes_back(tmp_path):
     after = defgpa.load(tmp_path / "result.npz")
     np.testing.assert_array_equal(after.aligned, before.aligned)
     assert after._registration == before._registration
-    second = smooth_family(seed=9, n=2)[0]
-    np.testing.assert_array_equal(after.register(second)(second), before.register(second)(second))
+    new_shape = smooth_family(seed=9, n=2)[0]
+    np.testing.assert_array_equal(
+        after.register(new_shape)(new_shape), before.register(new_shape)(new_shape)
+    )
 
 
 def test_its_result_serves_whatever_an_alignment_serves(tmp_path):
@@ -550,13 +552,13 @@ def test_starts_that_end_in_different_places_are_told_of():
         return Descent(reference, np.array([cost]), np.zeros(()), sure)
 
     same = Elastic(reference, anchors, Dial(1.0, True), (end(0.2), end(0.2)))
-    second = Elastic(reference, anchors, Dial(1.0, True), (end(0.3), end(0.2)))
+    fit = Elastic(reference, anchors, Dial(1.0, True), (end(0.3), end(0.2)))
     assert same.findings("abc") == ()
-    (actual,) = second.findings("abc")
+    (actual,) = fit.findings("abc")
     assert actual.problem is Problem.STARTS_DISAGREE
     np.testing.assert_allclose(actual.values["excess"], 0.1, **EXACT)
     np.testing.assert_allclose(actual.values["cost"], 0.2, **EXACT)
-    assert second.best == 1
+    assert fit.best == 1
     assert "of cost 0.3 and 0.2" in str(actual)
 
 

@@ -112,10 +112,10 @@ def test_rotations_agree_with_scipy(rng):
 
 def test_a_hidden_landmark_does_not_count(d, rng):
     source, target = rng.normal(size=(2, 30, d))
-    holed, second = source.copy(), target.copy()
-    holed[3], second[7] = np.nan, np.nan
-    remaining = np.delete(np.arange(30), [3, 7])
-    visible, without = fit_rigid(holed, second), fit_rigid(source[remaining], target[remaining])
+    holed, holed_target = source.copy(), target.copy()
+    holed[3], holed_target[7] = np.nan, np.nan
+    in_both = np.delete(np.arange(30), [3, 7])
+    visible, without = fit_rigid(holed, holed_target), fit_rigid(source[in_both], target[in_both])
     np.testing.assert_allclose(visible.rotation, without.rotation, **EXACT)
     np.testing.assert_allclose(visible.translation, without.translation, **EXACT)
 
@@ -133,8 +133,8 @@ def test_a_weight_of_three_is_a_point_given_three_times(d, motions, rng):
 
 def test_the_inverse_undoes_the_motion(d, motions, rng):
     source, target = rng.normal(size=(2, 4, 20, d))
-    remote = fit_motions(source, target, motions=motions)
-    np.testing.assert_allclose(remote.inverse()(remote(source)), source, **EXACT)
+    motion = fit_motions(source, target, motions=motions)
+    np.testing.assert_allclose(motion.inverse()(motion(source)), source, **EXACT)
 
 
 def test_a_stack_is_every_pair_on_its_own(d, motions, rng):

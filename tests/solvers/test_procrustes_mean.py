@@ -57,10 +57,10 @@ CLASSES = {
 def test_mean_is_as_true_as_that_of_classical_gpa(kind):
     ratios = []
     for seed in range(5):
-        recorded = CLASSES[kind](np.random.default_rng(seed))
-        mean = ESTIMATORS[seed].align(recorded.points).mean_shape
-        classical = classical_mean(recorded.points)
-        ratios.append(off_by(mean, recorded.truth) / off_by(classical, recorded.truth))
+        generated = CLASSES[kind](np.random.default_rng(seed))
+        mean = ESTIMATORS[seed].align(generated.points).mean_shape
+        classical = classical_mean(generated.points)
+        ratios.append(off_by(mean, generated.truth) / off_by(classical, generated.truth))
     assert np.exp(np.mean(np.log(ratios))) <= 1.001
 
 
@@ -97,22 +97,22 @@ def test_mean_of_similar_partial_shapes_is_their_shape(n_dims):
 def test_mean_of_partial_shapes_is_nearly_that_of_the_complete_ones():
     errors = []
     for seed in range(6):
-        recorded = known_set("affine", seed, (25, 40), (9, 14))
-        points = recorded.points.copy()
+        generated = known_set("affine", seed, (25, 40), (9, 14))
+        points = generated.points.copy()
         points[np.random.default_rng(seed).random(points.shape[:2]) < 0.3] = np.nan
         mean = DefGPA().align(points).mean_shape
-        errors.append(off_by(mean, classical_mean(recorded.points)))
+        errors.append(off_by(mean, classical_mean(generated.points)))
     assert np.median(errors) < 0.02
 
 
 def test_shapes_whose_warp_cannot_be_inverted_leave_missing_landmarks_out():
     errors = []
     for seed in range(6):
-        recorded = known_set("coplanar", seed, (25, 40), (9, 14))
-        points = recorded.points.copy()
+        generated = known_set("coplanar", seed, (25, 40), (9, 14))
+        points = generated.points.copy()
         points[np.random.default_rng(seed).random(points.shape[:2]) < 0.3] = np.nan
         mean = DefGPA(Affine()).align(points).mean_shape
-        errors.append(off_by(mean, recorded.truth))
+        errors.append(off_by(mean, generated.truth))
     assert np.median(errors) < 0.035
 
 

@@ -99,11 +99,11 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     weights = rng.normal(size=(columns.shape[-1], len(counts)))
     plain, coefficients = deflated.bases[1].express_in_columns(weights)
     visible = batch.points[1]
-    local, remote = (
+    with_low_orders, without = (
         deflated.bases[1].features(visible) @ weights,
         plain.features(visible) @ coefficients,
     )
-    np.testing.assert_allclose(local, remote, **EXACT)
+    np.testing.assert_allclose(with_low_orders, without, **EXACT)
     if ridge == 0.0:
         bent, charged = plain.penalty(), deflated.bases[1].penalty()
         np.testing.assert_allclose(
@@ -146,8 +146,8 @@ def test_a_second_factor_gives_the_lost_digits_back(rng):
     first = ridge_from_normal_matrix(gram, penalty)
     assert (first.condition > POOR_CONDITION).all()
     reached = features @ first.inverse
-    second = correct_ridge(first, np.swapaxes(reached, 1, 2) @ reached, penalty)
-    np.testing.assert_array_equal(second.condition, first.condition)
+    corrected = correct_ridge(first, np.swapaxes(reached, 1, 2) @ reached, penalty)
+    np.testing.assert_array_equal(corrected.condition, first.condition)
 
     def off(ridge):
         item = features @ ridge.inverse
@@ -155,8 +155,8 @@ def test_a_second_factor_gives_the_lost_digits_back(rng):
         difference = item @ np.swapaxes(item, 1, 2) - exact @ np.swapaxes(exact, 1, 2)
         return np.abs(difference).max()
 
-    assert off(second) < 1e-10
-    assert off(second) < 0.01 * off(first)
+    assert off(corrected) < 1e-10
+    assert off(corrected) < 0.01 * off(first)
 
 
 def test_a_second_factor_does_not_hide_a_free_direction(rng):
@@ -164,8 +164,8 @@ def test_a_second_factor_does_not_hide_a_free_direction(rng):
     gram, penalty = np.swapaxes(features, 1, 2) @ features, np.zeros((2, 8, 8))
     first = ridge_from_normal_matrix(gram + 1e-13 * np.eye(8), penalty)
     reached = features @ first.inverse
-    second = correct_ridge(first, np.swapaxes(reached, 1, 2) @ reached, penalty)
-    assert np.isinf(second.condition).all()
+    corrected = correct_ridge(first, np.swapaxes(reached, 1, 2) @ reached, penalty)
+    assert np.isinf(corrected.condition).all()
 
 
 def flat(noise, turn, m=60, n=4):

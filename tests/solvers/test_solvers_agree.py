@@ -329,10 +329,10 @@ class TestPreconditioner:
         """One shape takes what it can bend for free; another one may not."""
         shapes = Shapes(smooth_family(seed=31, n=6, m=700, d=3))
         warp, first = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
-        common = DefGPA(warp, solver=Iterative())._solve(shapes)
+        preconditioned = DefGPA(warp, solver=Iterative())._solve(shapes)
         alone = DefGPA(warp, solver=Iterative(), tuning=first)._solve(shapes)
-        assert common.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
-        assert_same_shape(common.reference, alone.reference, rtol=AGREED)
+        assert preconditioned.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
+        assert_same_shape(preconditioned.reference, alone.reference, rtol=AGREED)
 
 
 @pytest.mark.parametrize("changed", [{"cache_bytes": 0}, {"row_bytes": 0}], ids=str)

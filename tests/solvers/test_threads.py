@@ -86,17 +86,17 @@ def test_allowances_are_restored():
 
 def test_another_thread_has_its_own_allowance(two_threads):
     actual = []
-    second = threading.Thread(target=lambda: actual.append(count_threads()))
-    second.start()
-    second.join()
+    thread = threading.Thread(target=lambda: actual.append(count_threads()))
+    thread.start()
+    thread.join()
     assert actual == [1]  # BLAS is held to one
 
 
 def in_another_thread(work):
     actual = []
-    second = threading.Thread(target=lambda: actual.append(work()))
-    second.start()
-    second.join()
+    thread = threading.Thread(target=lambda: actual.append(work()))
+    thread.start()
+    thread.join()
     return actual[0]
 
 
@@ -120,13 +120,13 @@ def test_the_limit_is_lifted_whichever_thread_leaves_last():
             entered.set()
             leave.wait()
 
-    second = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold)
     with one_blas_thread():
-        second.start()
+        thread.start()
         entered.wait()
     assert blas_threads() == {1}
     leave.set()
-    second.join()
+    thread.join()
     assert blas_threads() == before
 
 

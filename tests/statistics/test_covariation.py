@@ -169,8 +169,8 @@ def test_r_pls_is_the_correlation_along_the_axes_of_largest_covariance():
     rng = np.random.default_rng(4)
     for _ in range(200):  # no other pair of axes covaries more
         u, v = rng.normal(size=X.shape[1]), rng.normal(size=4)
-        second = (X @ u) @ (Y @ v) / 23 / np.linalg.norm(u) / np.linalg.norm(v)
-        assert abs(second) < covariance
+        by_chance = (X @ u) @ (Y @ v) / 23 / np.linalg.norm(u) / np.linalg.norm(v)
+        assert abs(by_chance) < covariance
 
 
 def test_permuted_r_pls_is_that_of_the_shuffled_block():
@@ -245,9 +245,9 @@ def test_posteriors_are_those_of_models_without_the_specimen():
     priors = np.full(3, 1 / 3)
     actual = leave_one_out(scores, codes, priors)
     for i in (0, 8, 20):
-        remaining, labels = np.delete(scores, i, axis=0), np.delete(codes, i)
-        means = np.stack([remaining[labels == k].mean(axis=0) for k in range(3)])
-        deviations = remaining - means[labels]
+        training, labels = np.delete(scores, i, axis=0), np.delete(codes, i)
+        means = np.stack([training[labels == k].mean(axis=0) for k in range(3)])
+        deviations = training - means[labels]
         pooled = deviations.T @ deviations / 20  # n − g, as MASS
         moved = scores[i] - means
         logs = -0.5 * np.einsum("gp,pq,gq->g", moved, np.linalg.inv(pooled), moved)

@@ -30,12 +30,12 @@ def grown(n=40, angle=0.0, seed=0, noise=0.01):
     base = rng.normal(size=(10, 2)) * 2
     axes = np.linalg.qr(rng.normal(size=(20, 2)))[0].T.reshape(2, 10, 2)
     size = rng.uniform(1, 3, n)
-    second = np.arange(n) % 2 == 1
+    in_second = np.arange(n) % 2 == 1
     axis = np.where(
-        second[:, None, None], np.cos(angle) * axes[0] + np.sin(angle) * axes[1], axes[0]
+        in_second[:, None, None], np.cos(angle) * axes[0] + np.sin(angle) * axes[1], axes[0]
     )
     x = base + 0.8 * np.log(size)[:, None, None] * axis + noise * rng.normal(size=(n, 10, 2))
-    return x * size[:, None, None], np.where(second, "b", "a"), size
+    return x * size[:, None, None], np.where(in_second, "b", "a"), size
 
 
 def test_components_of_allometry_are_those_of_geomorph(plethodon):

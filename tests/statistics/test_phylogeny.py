@@ -95,8 +95,8 @@ class TestReadTree:
     def test_tree_of_some_tips_keeps_their_covariance(self):
         tree = read_tree(EIGHT).take(list("hca"))
         full = read_tree(EIGHT).covariance
-        remaining = np.array([7, 2, 0])
-        np.testing.assert_allclose(tree.covariance, full[np.ix_(remaining, remaining)], **EXACT)
+        tips = np.array([7, 2, 0])
+        np.testing.assert_allclose(tree.covariance, full[np.ix_(tips, tips)], **EXACT)
 
     def test_pruned_tree_starts_at_the_last_common_ancestor(self):
         tree = read_tree(EIGHT).take(list("abcd"))

@@ -201,9 +201,9 @@ def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
 def test_order_pose_and_size_do_not_matter(plethodon):
     points, data = plethodon
     order = np.random.default_rng(5).permutation(40)
-    second = {key: values[order] for key, values in data.items()}
+    reordered = {key: values[order] for key, values in data.items()}
     moved_points = moved(points[order], seed=6, scales=(0.2, 5.0))
-    actual = procrustes_anova(FORMULA, moved_points, second)
+    actual = procrustes_anova(FORMULA, moved_points, reordered)
     expected = procrustes_anova(FORMULA, points, data)
     for row, item in zip(expected.table, actual.table, strict=True):
         np.testing.assert_allclose([item.ss, item.f], [row.ss, row.f], rtol=1e-8)
@@ -314,8 +314,8 @@ def test_allometry_scores_and_predictions_follow_the_regression(plethodon):
 def test_size_in_a_formula_is_the_centroid_size_unless_the_data_say_otherwise(plethodon):
     item = procrustes_anova("shape ~ log(size)", plethodon[0], n_permutations=9)
     assert item["log(size)"].ss == pytest.approx(allometry(plethodon[0]).anova["log(size)"].ss)
-    second = procrustes_anova("shape ~ size", plethodon[0], {"size": np.arange(40.0)}, 9)
-    assert second["size"].ss != pytest.approx(item["log(size)"].ss)
+    by_column = procrustes_anova("shape ~ size", plethodon[0], {"size": np.arange(40.0)}, 9)
+    assert by_column["size"].ss != pytest.approx(item["log(size)"].ss)
 
 
 @pytest.mark.parametrize("sizes", [[1.0] * 16, [-1.0] * 16, [1.0] * 15, [np.nan] * 16])

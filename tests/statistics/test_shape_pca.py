@@ -36,9 +36,9 @@ def pca(shapes):
     return ShapePCA().fit(fitted(shapes))
 
 
-@pytest.mark.parametrize("given", [lambda p: p, Shapes, list, fitted])
-def test_plethspecies_has_the_numbers_of_geomorph_whatever_is_given(given):
-    actual = ShapePCA().fit(given(shared_points("plethspecies2d")))
+@pytest.mark.parametrize("convert", [lambda p: p, Shapes, list, fitted])
+def test_plethspecies_has_the_numbers_of_geomorph_whatever_is_given(convert):
+    actual = ShapePCA().fit(convert(shared_points("plethspecies2d")))
     eigenvalues = [0.0002720474, 0.0001120524, 0.0001084758, 0.0000568924]
     np.testing.assert_allclose(actual.explained_variance_[:4], eigenvalues, rtol=1e-6)
     shares = [0.4564029, 0.1879858, 0.1819856, 0.0954461]

@@ -110,8 +110,8 @@ def test_the_components_of_object_symmetry_by_hand():
     x = moths()
     actual = symmetry(x, pairs=MOTH_PAIRS, n_permutations=1)
     order = [0, 1, 3, 2, 5, 4, 7, 6]
-    common = tangent_space(np.concatenate([x, (x * [-1, 1])[:, order]]))
-    a, b = common[:12], common[12:]
+    tangent = tangent_space(np.concatenate([x, (x * [-1, 1])[:, order]]))
+    a, b = tangent[:12], tangent[12:]
     np.testing.assert_allclose(actual.symmetric, (a + b) / 2, **EXACT)
     np.testing.assert_allclose(actual.asymmetric, (a - b) / 2, **EXACT)
     np.testing.assert_allclose(actual.index, np.linalg.norm((a - b) / 2, axis=(1, 2)), **EXACT)
@@ -151,8 +151,8 @@ def test_a_constant_difference_of_sides_is_directional_asymmetry():
     swapped = symmetry(x, individual=who, side=np.tile(["right", "left"], 10), n_permutations=1)
     np.testing.assert_allclose(swapped.directional, actual.directional, **EXACT)  # order of sight
     order = np.arange(20).reshape(10, 2)[:, ::-1].ravel()
-    second = symmetry(x[order], individual=who[order], side=side[order], n_permutations=1)
-    assert second.directional_index == pytest.approx(actual.directional_index)
+    reordered = symmetry(x[order], individual=who[order], side=side[order], n_permutations=1)
+    assert reordered.directional_index == pytest.approx(actual.directional_index)
 
 
 def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven():
@@ -309,7 +309,7 @@ def test_pairs_may_be_labels_even_where_labels_are_numbers():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ({"pairs": [(0, 1, 2)]}, "two landmarks"),
         ({"pairs": [(0, 9)]}, "number 9"),
@@ -330,8 +330,8 @@ def test_pairs_may_be_labels_even_where_labels_are_numbers():
         ({"pairs": MOTH_PAIRS, "individual": ["a"] * 3}, "one entry per shape, 12; got 3"),
     ],
 )
-def test_what_does_not_fit_is_named(words, said):
-    with pytest.raises(DefgpaError, match=said):
+def test_what_does_not_fit_is_named(words, sentence):
+    with pytest.raises(DefgpaError, match=sentence):
         symmetry(moths(), **words)
 
 
@@ -405,8 +405,8 @@ def test_equal_replicates_are_perfectly_repeatable_and_order_does_not_matter(mos
     assert repeatability(x, who).overall == pytest.approx(1.0)
     order = np.random.default_rng(8).permutation(40)
     first = repeatability(mosquito["points"], mosquito["individual"])
-    second = repeatability(moved(mosquito["points"][order]), mosquito["individual"][order])
-    np.testing.assert_allclose(first.per_landmark, second.per_landmark, **PARITY)
+    reordered = repeatability(moved(mosquito["points"][order]), mosquito["individual"][order])
+    np.testing.assert_allclose(first.per_landmark, reordered.per_landmark, **PARITY)
     assert "0.3087" in str(first)
     assert first.to_csv().splitlines()[0] == "landmark,repeatability,error"
     np.testing.assert_allclose(first.to_pandas()["error"], first.error)

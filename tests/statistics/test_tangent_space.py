@@ -34,8 +34,8 @@ def test_plethodon_has_the_shares_of_geomorph():
 @pytest.mark.parametrize("d", [2, 3])
 def test_pose_and_size_of_each_shape_do_not_matter(d):
     shapes = smooth_family(seed=d, d=d)
-    second = moved(shapes, seed=4, scales=(0.1, 9.0))
-    expected, actual = tangent_space(shapes), tangent_space(second)
+    moved_shapes = moved(shapes, seed=4, scales=(0.1, 9.0))
+    expected, actual = tangent_space(shapes), tangent_space(moved_shapes)
     np.testing.assert_allclose(_distances(actual), _distances(expected), **EXACT)
 
 

@@ -46,8 +46,8 @@ def integral(integrand, centres):
         points = centre + (radius[:, None, None] * unit).reshape(-1, d)
         weights = np.outer(radial * radius ** (d - 1), angular).ravel()
         nearness = 1 / np.linalg.norm(points[:, None] - centres, axis=2) ** 4
-        local = 1 / np.linalg.norm(points - centre, axis=1) ** 4 / nearness.sum(axis=1)
-        total += np.sum(weights * local * integrand(points))
+        density = 1 / np.linalg.norm(points - centre, axis=1) ** 4 / nearness.sum(axis=1)
+        total += np.sum(weights * density * integrand(points))
     return total
 
 

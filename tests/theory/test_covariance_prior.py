@@ -96,26 +96,26 @@ def test_completion_follows_its_formula(d):
     visible = shapes.visible
     np.testing.assert_allclose(result[visible], points[visible], **EXACT)
     for i, j in np.argwhere(~shapes.visible):
-        messages = []
+        estimates = []
         for k in np.flatnonzero(shapes.visible[:, j]):
-            common = shapes.visible[i] & shapes.visible[k]
-            messages.append(similarity(points[k][common], points[i][common])(points[k, j]))
-        np.testing.assert_allclose(result[i, j], np.mean(messages, axis=0), **EXACT)
+            in_both = shapes.visible[i] & shapes.visible[k]
+            estimates.append(similarity(points[k][in_both], points[i][in_both])(points[k, j]))
+        np.testing.assert_allclose(result[i, j], np.mean(estimates, axis=0), **EXACT)
 
 
 def similarity(source, target):
     """The best similarity, reflections allowed."""
-    local, images = source.mean(axis=0), target.mean(axis=0)
-    left, values, right = np.linalg.svd((source - local).T @ (target - images))
-    matrix = values.sum() / np.sum((source - local) ** 2) * left @ right
-    return lambda point: (point - local) @ matrix + images
+    source_mean, target_mean = source.mean(axis=0), target.mean(axis=0)
+    left, values, right = np.linalg.svd((source - source_mean).T @ (target - target_mean))
+    matrix = values.sum() / np.sum((source - source_mean) ** 2) * left @ right
+    return lambda point: (point - source_mean) @ matrix + target_mean
 
 
 def test_completion_is_a_guess_that_moves_with_each_shape(shapes):
-    local = in_place(shapes.points)
+    completed = in_place(shapes.points)
     points = moved(shapes.points, seed=4)
     images = in_place(points)
-    for a, b, c, d in zip(local, images, shapes.points, points, strict=True):
+    for a, b, c, d in zip(completed, images, shapes.points, points, strict=True):
         visible = ~np.isnan(c[:, 0])
         np.testing.assert_allclose(similarity(c[visible], d[visible])(a), b, **EXACT)
 

@@ -31,10 +31,10 @@ def test_it_costs_nothing_in_any_single_shape(warp, shapes):
 @every_warp
 def test_a_translated_reference_costs_the_same(warp, shapes, rng):
     cost = cost_of(shapes, warp)
-    local = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
-    images = local + 10 * rng.normal(size=shapes.n_dims)
+    reference = rng.normal(size=(shapes.n_landmarks, shapes.n_dims))
+    translated = reference + 10 * rng.normal(size=shapes.n_dims)
     np.testing.assert_allclose(
-        np.sum(images * (cost @ images)), np.sum(local * (cost @ local)), **EXACT
+        np.sum(translated * (cost @ translated)), np.sum(reference * (cost @ reference)), **EXACT
     )
 
 

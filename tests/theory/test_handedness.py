@@ -36,9 +36,9 @@ def mirrored(points, which):
 def same_side(shape, reference):
     """Whether a proper rotation brings the shape closer to the reference than a mirrored one."""
     visible = ~np.isnan(shape[:, 0])
-    local, goal = shape[visible], reference[visible]
-    straight = np.linalg.norm(up_to_rigid(local, goal) - goal)
-    turned = np.linalg.norm(up_to_rigid(local * MIRROR[: local.shape[1]], goal) - goal)
+    points, goal = shape[visible], reference[visible]
+    straight = np.linalg.norm(up_to_rigid(points, goal) - goal)
+    turned = np.linalg.norm(up_to_rigid(points * MIRROR[: points.shape[1]], goal) - goal)
     return straight < turned
 
 

@@ -47,10 +47,10 @@ def _fits(kind):
         yield seed, *_fit(DefGPA(MODELS[seed % 2]), known_set(kind, seed))
 
 
-def _fit(method, known):
-    alignment = method.align(known.points)
+def _fit(method, generated):
+    alignment = method.align(generated.points)
     shared = alignment.shapes.views >= 2
-    return off_by(alignment.reference[shared], known.truth[shared]), alignment.findings
+    return off_by(alignment.reference[shared], generated.truth[shared]), alignment.findings
 
 
 @cache
@@ -71,9 +71,9 @@ def test_no_reference_of_other_methods_is_far_off_without_a_finding(kind):
 
 def ratios_to_classical_mean(name, of, n_sets=12):
     """The error of what a fit has, over that of the classical mean, of every set of a class."""
-    for recorded in (class_set(name, seed) for seed in range(n_sets)):
-        usual = off_by(classical_mean(recorded.points), recorded.truth)
-        yield off_by(of(recorded.points), recorded.truth) / usual
+    for generated in (class_set(name, seed) for seed in range(n_sets)):
+        usual = off_by(classical_mean(generated.points), generated.truth)
+        yield off_by(of(generated.points), generated.truth) / usual
 
 
 @pytest.mark.parametrize(

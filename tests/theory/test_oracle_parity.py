@@ -115,9 +115,9 @@ def test_the_control_points_are_the_same_as_sets(path):
     """Axes point either way, so their order differs; rows of a file are stacked shape by shape."""
     points = oracle_points(path.parent.name)
     n, _, d = points.shape
-    recorded = np.loadtxt(path, delimiter=",").reshape(n, -1, d)
-    warp = ThinPlateSpline(round(recorded.shape[1] ** (1 / d)))
-    for shape, expected in zip(points, recorded, strict=True):
+    control_points = np.loadtxt(path, delimiter=",").reshape(n, -1, d)
+    warp = ThinPlateSpline(round(control_points.shape[1] ** (1 / d)))
+    for shape, expected in zip(points, control_points, strict=True):
         visible_points = shape[~np.isnan(shape[:, 0])]
         gap = cdist(warp.basis(visible_points).control_points, expected)
         size = np.abs(expected - expected.mean(axis=0)).max()

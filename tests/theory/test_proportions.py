@@ -58,15 +58,15 @@ def similar_images(d, n=6, m=40, missing=0.0, seed=0):
     return images, base, scales
 
 
-def same_up_to_motion(found, expected, rtol):
+def same_up_to_motion(actual, expected, rtol):
     """The same shape and size, wherever it lies."""
-    assert_same_shape(up_to_rigid(found, expected), expected, rtol=rtol)
+    assert_same_shape(up_to_rigid(actual, expected), expected, rtol=rtol)
 
 
-def procrustes_distance(own, goal):
+def procrustes_distance(points, goal):
     """What the best similarity leaves, relative to the size of the goal; either side."""
-    mirrored = own * np.r_[-1.0, np.ones(own.shape[1] - 1)]
-    return np.sqrt(max(0.0, min(left_over(own, goal), left_over(mirrored, goal))))
+    mirrored = points * np.r_[-1.0, np.ones(points.shape[1] - 1)]
+    return np.sqrt(max(0.0, min(left_over(points, goal), left_over(mirrored, goal))))
 
 
 def seen_of(points, axes):
@@ -190,10 +190,11 @@ class TestOnlyTheEigenspaceCounts:
         assert_same_shape(axes @ (axes.T @ alignment.reference), alignment.reference, rtol=1e-9)
 
 
-def same_up_to_motion_or_mirror(found, expected, rtol):
-    mirrored = found * np.r_[-1.0, np.ones(found.shape[1] - 1)]
+def same_up_to_motion_or_mirror(actual, expected, rtol):
+    mirrored = actual * np.r_[-1.0, np.ones(actual.shape[1] - 1)]
     distances = [
-        np.abs(up_to_rigid(candidate, expected) - expected).max() for candidate in (found, mirrored)
+        np.abs(up_to_rigid(candidate, expected) - expected).max()
+        for candidate in (actual, mirrored)
     ]
     assert min(distances) < rtol * np.abs(expected).max()
 

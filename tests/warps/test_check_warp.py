@@ -94,13 +94,13 @@ def test_a_width_in_absolute_units_is_rigid_but_not_similarity_invariant(points)
     size = float(np.sqrt(points.var(axis=0).sum()))
 
     class Absolute:
-        def basis(self, own):
-            return RadialBasis(kernel=self.kernel(own)).basis(own)
+        def basis(self, points):
+            return RadialBasis(kernel=self.kernel(points)).basis(points)
 
-        def kernel(self, own):
+        def kernel(self, points):
             from defgpa.warps import Gaussian
 
-            return Gaussian(size / np.sqrt(own.var(axis=0).sum()))
+            return Gaussian(size / np.sqrt(points.var(axis=0).sum()))
 
     check = check_warp(Absolute(), points)
     assert check.rigid_invariance

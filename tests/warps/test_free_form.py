@@ -135,13 +135,13 @@ def hessian(spline, places, spacing):
 
 
 def mean_bending(spline, places, shares, spacing):
-    second = hessian(spline, places, spacing)
-    return sum(shares @ np.sum(second[ab] ** 2, axis=1) for ab in second)
+    derivatives = hessian(spline, places, spacing)
+    return sum(shares @ np.sum(derivatives[ab] ** 2, axis=1) for ab in derivatives)
 
 
 def mean_laplacian(spline, places, shares, spacing):
-    second = hessian(spline, places, spacing)
-    return shares @ np.sum(sum(second[a, a] for a in range(len(spacing))) ** 2, axis=1)
+    derivatives = hessian(spline, places, spacing)
+    return shares @ np.sum(sum(derivatives[a, a] for a in range(len(spacing))) ** 2, axis=1)
 
 
 def mean_stretching(spline, places, shares, spacing):

@@ -108,16 +108,16 @@ def test_it_is_chosen_by_cross_validation_as_any_other():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("warp", "words"),
     [
         (RadialBasis(control_points="grid"), "'landmarks'. Got 'grid'"),
         (landmark_kernel(quantile=0.0), "'fraction' parameter"),
         (RadialBasis(Gaussian(DistanceQuantile(0.5, times=0.0))), "'times' parameter"),
     ],
 )
-def test_a_wrong_parameter_is_named(given, words):
+def test_a_wrong_parameter_is_named(warp, words):
     with pytest.raises(ValueError, match=words):
-        given.basis(np.random.default_rng(0).normal(size=(20, 2)))
+        warp.basis(np.random.default_rng(0).normal(size=(20, 2)))
 
 
 def test_too_few_visible_landmarks_for_the_polynomials_are_refused():

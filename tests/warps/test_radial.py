@@ -113,12 +113,12 @@ def test_the_charge_is_the_native_norm_of_the_weights(kernel, d, rng):
     weights = rng.normal(size=(basis.features(points).shape[1], d))
     w = Warp(basis, weights).column_coefficients[: 4**d]
     size = np.sqrt(points.var(axis=0).sum())
-    local = (basis.control_points - points.mean(axis=0)) / size
-    K = kernel.values(squared(local, local) / basis.width**2)
+    centres = (basis.control_points - points.mean(axis=0)) / size
+    K = kernel.values(squared(centres, centres) / basis.width**2)
     charged = np.sum(weights * (basis.penalty() @ weights))
     np.testing.assert_allclose(charged, 0.02 * 50 * np.sum(w * (K @ w)), rtol=1e-6)
     np.testing.assert_allclose(
-        evaluate_polynomials(local, degree).T @ w, 0, atol=1e-6 * np.abs(w).max()
+        evaluate_polynomials(centres, degree).T @ w, 0, atol=1e-6 * np.abs(w).max()
     )
 
 
@@ -149,8 +149,8 @@ def test_unmixed_functions_are_the_same_warps_at_the_same_price(charge, rng):
 def test_a_width_is_a_quantile_of_the_distances_between_the_centres(d, fraction, rng):
     points = 7 * rng.normal(size=(60, d)) + 100
     basis = RadialBasis(Gaussian(DistanceQuantile(fraction)), 4).basis(points)
-    local = basis.control_points / np.sqrt(points.var(axis=0).sum())
-    distances = np.sqrt(squared(local, local))[np.triu_indices(4**d, 1)]
+    centres = basis.control_points / np.sqrt(points.var(axis=0).sum())
+    distances = np.sqrt(squared(centres, centres))[np.triu_indices(4**d, 1)]
     np.testing.assert_allclose(basis.width, np.quantile(distances, fraction), **EXACT)
 
 

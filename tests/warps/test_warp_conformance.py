@@ -143,8 +143,8 @@ PROMISES = {
 
 def those(chosen):
     """The warps of which this is true, as a parameter of a test."""
-    remaining = {name: promise for name, promise in PROMISES.items() if chosen(promise)}
-    return pytest.mark.parametrize("promise", remaining.values(), ids=remaining)
+    selected = {name: promise for name, promise in PROMISES.items() if chosen(promise)}
+    return pytest.mark.parametrize("promise", selected.values(), ids=selected)
 
 
 every = those(lambda promise: True)
@@ -385,8 +385,8 @@ def test_an_alignment_comes_back_from_its_file(promise, family, tmp_path):
         assert_same_shape(ours.inverse()(grid), theirs.inverse()(grid))
         # the saved basis knows its penalty too, in whatever coordinates it keeps
         assert np.isclose(charge(ours), charge(theirs), **EXACT)
-    local = family.points[2]
-    assert_same_shape(result.register(local)(grid), made.register(local)(grid))
+    new_shape = family.points[2]
+    assert_same_shape(result.register(new_shape)(grid), made.register(new_shape)(grid))
 
 
 def charge(warp):

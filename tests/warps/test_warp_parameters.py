@@ -63,9 +63,9 @@ def test_a_warp_is_told_in_one_line():
 
 def test_other_parameters_make_another_model():
     first = ThinPlateSpline(4)
-    second = first.set_params(smoothing=0.1)
+    changed = first.set_params(smoothing=0.1)
     assert first == ThinPlateSpline(4)
-    assert second == ThinPlateSpline(4, smoothing=0.1)
+    assert changed == ThinPlateSpline(4, smoothing=0.1)
 
 
 def test_parts_have_their_parameters_too():
