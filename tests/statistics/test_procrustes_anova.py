@@ -410,6 +410,13 @@ def test_a_small_p_is_not_printed_as_zero():
     assert format_p_values([0.001, 0.25]) == ["0.001", "0.250"]
 
 
+def test_columns_of_tiny_figures_have_exponents():
+    rows = (Effect("side", 1, 3.4736e-10, 3.4736e-10, 0.5, 2.0), Effect("Total", 2, 6.9e-10))
+    assert "3.4736e-10" in str(EffectTable(rows))
+    assert "6.9000e-10" in str(EffectTable(rows))
+    assert "e-" not in str(EffectTable((Effect("side", 1, 6.8e-5, 6.8e-5, 0.5, 2.0),)))
+
+
 def test_numbers_are_slopes_and_c_makes_them_groups():
     data = {"year": np.tile([1, 2, 3, 4], 4)}
     assert procrustes_anova("shape ~ year", noisy(), data, 9)["year"].df == 1

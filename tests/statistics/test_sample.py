@@ -50,6 +50,17 @@ def fit(points, estimator=None):
     return (estimator or DefGPA(ThinPlateSpline(3))).fit(points).alignment_
 
 
+def test_landmark_weights_are_said_not_to_enter(family):
+    weights = np.random.default_rng(0).uniform(0.1, 1.0, family.shape[:2])
+    weighted = defgpa.Shapes(family, weights=weights)
+    for x in (weighted, fit(weighted)):
+        sample = build_sample(x)
+        np.testing.assert_allclose(sample.tangents, build_sample(family).tangents, **EXACT)
+        assert str(sample.provenance).endswith("; landmark weights do not enter.")
+    equal = build_sample(defgpa.Shapes(family, weights=np.full(family.shape[:2], 0.5)))
+    assert "weights" not in str(equal.provenance)
+
+
 @pytest.mark.parametrize("smoothing", [1e-6, 1e-3, 10.0, 1e6])
 def test_the_table_of_a_deformable_fit_is_that_of_the_file(plethodon, smoothing):
     points, data = plethodon

@@ -63,6 +63,8 @@ class Provenance:
         Landmarks that a robust fit rejected.
     rejected : {"measured", "completed"}
         Whether these are analysed as measured, or are among the completed ones.
+    has_weights : bool
+        Whether visible landmarks have unequal weights, which do not enter.
     """
 
     space: str
@@ -74,6 +76,7 @@ class Provenance:
     n_species: int = 0
     n_rejected: int = 0
     rejected: str = "measured"
+    has_weights: bool = False
 
     def __str__(self) -> str:
         n = f"{self.n_specimens} specimens"
@@ -85,7 +88,8 @@ class Provenance:
             "aligned": f"Residuals that the warps of {n} leave",
             "given": f"Coordinates of {n} as given, declared superimposed",
         }[self.space]
-        return f"{where}; {self._describe_completion()}{self._describe_rejection()}."
+        facts = f"{where}; {self._describe_completion()}{self._describe_rejection()}"
+        return f"{facts}; landmark weights do not enter." if self.has_weights else f"{facts}."
 
     def _describe_completion(self) -> str:
         if not self.n_completed:
@@ -123,6 +127,7 @@ class Provenance:
             "imputations": self.n_imputations,
             "landmarks_rejected": self.n_rejected,
             "rejected": self.rejected if self.n_rejected else None,
+            "weights_left_out": self.has_weights,
         }
 
 
@@ -279,6 +284,8 @@ def build_sample(
         completion.method if completion else "",
         n_rejected=0 if mask is None else int(mask.sum()),
         rejected=rejected,
+        has_weights=specimens.has_weights
+        and bool(np.ptp(specimens.weights[specimens.visible]) > 0),
     )
     return Sample(shapes, measure_sizes(shapes.points), provenance, completion, mask)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+_MIN_EXPONENT = -6  # of the largest figure of a column that is written without exponents
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 Row = tuple[Any, ...]  # of a table: names, then numbers
@@ -164,10 +165,15 @@ def format_p_values(values: Sequence[float]) -> list[str]:
 
 
 def _format_column(values: Sequence[float], digits: int) -> list[str]:
-    """Format a column with one number of decimals, enough for its smallest figure, as R does."""
+    """Format a column with one number of decimals, enough for its smallest figure, as R does.
+
+    A column of nothing but tiny figures is written with exponents.
+    """
     magnitudes = [abs(value) for value in values if value == value and value != 0]
     low = floor(log10(min(magnitudes))) if magnitudes else 0
     high = floor(log10(max(magnitudes))) if magnitudes else 0
+    if high < _MIN_EXPONENT:
+        return ["" if value != value else f"{value:.{digits - 1}e}" for value in values]
     places = max(0, min(digits - 1 - low, digits + 2 - high if high > low + 3 else 12))
     return _format_fixed(values, places)
 
