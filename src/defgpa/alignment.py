@@ -232,7 +232,8 @@ class Alignment:
         Those visible in two shapes or more: one in a single shape fits perfectly by construction.
         Landmarks that a robust fit rejected do not count.
         """
-        return freeze((self.weights > 0.0) & (self.shapes.views >= 2))
+        counts = self.shapes.visible if self.rejection is None else self.rejection.weights > 0.0
+        return freeze(counts & (self.shapes.views >= 2))
 
     @cached_property
     def residuals(self) -> Array:

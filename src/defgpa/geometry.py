@@ -199,14 +199,13 @@ class Moments(Stack):
     mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike
 
 
-def compute_moments(
-    axes: Array, centred: Array, visible: Mask, weights: Array | None = None
-) -> Moments:
-    """Compute the moments of shapes (…, n, m, d), centred, missing points zero, and axes (…, m, k).
+def compute_moments(axes: Array, geometry: Geometry) -> Moments:
+    """Compute the moments of shapes with axes (…, m, k).
 
-    The points are about their means, so the axes need not be for C. With landmark weights
-    (…, n, m) all sums are weighted; without, every visible landmark counts once.
+    The points are about their means, so the axes need not be for C. With landmark weights all sums
+    are weighted; without, every visible landmark counts once.
     """
+    centred, visible, weights = geometry.centred, geometry.visible, geometry.weights
     weighted = centred if weights is None else weights[..., None] * centred
     cross = axes.mT[..., None, :, :] @ weighted
     square = np.einsum("...md,...md->...", weighted, centred)

@@ -11,7 +11,8 @@ from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from defgpa.cli import main
 from defgpa.model_selection import DialSurface
 from defgpa.model_selection.comparison import default_methods
-from defgpa.model_selection.folds import consecutive_folds, gather_predictions, refit_fold
+from defgpa.model_selection.cross_validation import collect_predictions
+from defgpa.model_selection.folds import consecutive_folds, refit_fold
 from defgpa.model_selection.smoothing_path import choose_position
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of
@@ -42,7 +43,8 @@ def test_folds_are_refits_where_the_anchor_makes_no_difference(scaling, d):
         cv = defgpa.cross_validate(model, shapes, fold_size=2)
         alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
         assert all(item.error is None for item in alone)
-        assert_same_shape(cv.predicted, gather_predictions(alone, folds, shapes.visible), rtol=1e-7)
+        refitted = collect_predictions(cv.alignment, alone, folds, len(folds[0]))
+        assert_same_shape(cv.predicted, refitted.predicted, rtol=1e-7)
 
 
 def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
@@ -54,7 +56,8 @@ def test_folds_of_a_mirrored_specimen_keep_it_on_its_side():
         cv = defgpa.cross_validate(model, shapes, fold_size=5)
     folds = consecutive_folds(20, 5)
     alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
-    assert_same_shape(cv.predicted, gather_predictions(alone, folds, shapes.visible), rtol=1e-7)
+    refitted = collect_predictions(cv.alignment, alone, folds, len(folds[0]))
+    assert_same_shape(cv.predicted, refitted.predicted, rtol=1e-7)
 
 
 def test_similar_images_are_predicted_exactly():

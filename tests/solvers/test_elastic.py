@@ -129,7 +129,7 @@ def test_in_the_plane_nothing_is_better_than_an_eigenvalue_says(seed, mu):
     points = smooth_family(seed=seed, n=5, m=12, bend=0.8, noise=0.1, missing=0.1)
     dial = Dial(mu, True)
     anchors, inverse, start, cost = problem(points, ThinPlateSpline(3), dial)
-    plane = anchors.sums.centred[..., 0] + 1j * anchors.sums.centred[..., 1]
+    plane = anchors.sums.geometry.centred[..., 0] + 1j * anchors.sums.geometry.centred[..., 1]
     unit = (plane / np.sqrt(anchors.sums.squares)[:, None]).T
     gain = dial.firmness * unit.conj().T @ np.linalg.pinv(cost, rcond=1e-12) @ unit
     end = descend(anchors, inverse, start, dial)
@@ -149,7 +149,7 @@ def test_a_search_over_all_rotations_finds_nothing_better(seed):
 
     def left(vectors):
         turns = Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix()
-        pulled = dial.firmness * np.einsum("nmd,nde->me", anchors.sums.centred, turns)
+        pulled = dial.firmness * np.einsum("nmd,nde->me", anchors.sums.geometry.centred, turns)
         return 1.0 - np.sum(pulled * (pinv @ pulled)) / complete
 
     rng = np.random.default_rng(seed)
@@ -170,7 +170,7 @@ def test_a_search_over_all_references_finds_nothing_better(mu):
     def left(flat):
         S = flat.reshape(8, 3)
         S = S - S.mean(axis=0)
-        turn, values, right = np.linalg.svd(anchors.sums.centred.swapaxes(1, 2) @ S)
+        turn, values, right = np.linalg.svd(anchors.sums.geometry.centred.swapaxes(1, 2) @ S)
         values[:, -1] *= np.linalg.det(turn @ right)  # no shape is mirrored
         gain = (values.sum(axis=1) ** 2 / anchors.sums.squares).sum()
         return 1.0 - dial.firmness * gain / np.sum(S * (cost @ S))
@@ -545,7 +545,7 @@ def test_a_descent_that_is_cut_short_says_so():
 
 def test_starts_that_end_in_different_places_are_told_of():
     geometry = measure_geometry(np.ones((3, 4, 2)), np.ones((3, 4), bool))
-    anchors = Anchors(CentredSums(geometry), np.ones(3, int))
+    anchors = Anchors(CentredSums.of(geometry), np.ones(3, int))
     reference, sure = np.arange(8.0).reshape(4, 2), np.ones((), bool)
 
     def end(cost):

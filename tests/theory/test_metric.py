@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, ThinPlateSpline
+from defgpa import (
+    Affine,
+    DefGPA,
+    ExactCentering,
+    Iterative,
+    Shapes,
+    SoftCentering,
+    ThinPlateSpline,
+)
 from defgpa.geometry import measure_geometry
+from defgpa.solvers import eigen
 from defgpa.solvers.cost import build_cost
-from defgpa.solvers.eigen import LandmarkMetric
 from defgpa.tuning import Tuning
 from support import EXACT, LinearOnly, assert_same_shape, every_warp
 from truth import base, images, off_by
@@ -41,23 +49,22 @@ def test_the_axes_solve_the_generalised_problem(warp, weighted_shapes):
 def test_no_share_exceeds_one(warp, weighted_shapes):
     """0 ≼ P ≼ C: σ is the share of an axis that the warps leave."""
     cost = weighted_cost(weighted_shapes, warp)
-    shares = np.linalg.eigvalsh(LandmarkMetric.of(cost).scale(cost).dense()) / cost.n_shapes
+    uncharged = SoftCentering(nu=0.0)
+    scaled, _ = eigen.centre_cost(cost, DefGPA(centering=uncharged)._method(2))
+    shares = np.linalg.eigvalsh(scaled.dense()) / cost.n_shapes
     assert shares.min() > -EXACT["atol"]
     assert shares.max() < 1 + EXACT["atol"]
 
 
 @every_warp
 def test_landmarks_of_equal_weight_need_no_metric(warp, full_shapes):
-    assert LandmarkMetric.of(weighted_cost(full_shapes, warp)) is None
+    assert eigen.centre_cost(weighted_cost(full_shapes, warp), DefGPA()._method(2))[1] is None
 
 
-@pytest.mark.parametrize("centering", [None, ExactCentering()])
+@pytest.mark.parametrize("centering", [SoftCentering(), ExactCentering()])
 def test_products_with_the_scaled_cost_are_those_with_its_matrix(centering, weighted_shapes, rng):
     cost = weighted_cost(weighted_shapes, LinearOnly())
-    metric = LandmarkMetric.of(cost)
-    scaled = metric.scale(cost)
-    if centering is not None:
-        scaled = centering.apply(scaled, metric.roots)
+    scaled, _ = eigen.centre_cost(cost, DefGPA(centering=centering)._method(2))
     block = rng.normal(size=(cost.n_landmarks, 3))
     np.testing.assert_allclose(scaled.multiply(block), scaled.dense() @ block, **EXACT)
 
@@ -95,7 +102,7 @@ def test_landmarks_of_little_weight_do_not_carry_the_reference(monkeypatch):
         shapes = Shapes(points, weights=weights)
         with monkeypatch.context() as patch:
             by_weight = method._solve(shapes).reference
-            patch.setattr(LandmarkMetric, "of", lambda cost: None)
+            patch.setattr(eigen, "centre_cost", lambda cost, by: (by.centering.apply(cost), None))
             alike = method._solve(shapes).reference
         errors.append([off_by(by_weight, truth), off_by(alike, truth)])
     by_weight, alike = np.median(errors, axis=0)

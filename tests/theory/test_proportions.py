@@ -72,7 +72,7 @@ def procrustes_distance(points, goal):
 def seen_of(points, axes):
     """What shapes with NaN say about axes."""
     geometry = measure_geometry(points, ~np.isnan(points[..., 0]))
-    return compute_moments(axes, geometry.centred, geometry.visible)
+    return compute_moments(axes, geometry)
 
 
 def orthonormal(points):

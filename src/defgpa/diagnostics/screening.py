@@ -101,7 +101,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
     errors = np.sqrt(np.nanmean(((aligned - reference) ** 2).sum(axis=2), axis=1))
     scales = np.abs(np.linalg.det(fit.matrices)) ** (1.0 / core.n_dims)
     sizes = geometry.size / scales / np.median(geometry.size / scales)
-    moments = compute_moments(reference, geometry.centred, geometry.visible)
+    moments = compute_moments(reference, geometry)
     side = find_sides(moments, np.eye(core.n_dims))
     exchanged = _find_exchanges(core, reference, aligned, tuning)
     involved = {(shape, label) for shape, *pair in exchanged for label in pair}
@@ -145,9 +145,7 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     is_known = ~np.isnan(reference[:, 0])
     geometry = measure_geometry(shapes.points, shapes.visible & is_known)
     axes = np.where(is_known[:, None], reference, 0.0)
-    side = find_sides(
-        compute_moments(axes, geometry.centred, geometry.visible), np.eye(shapes.n_dims)
-    )
+    side = find_sides(compute_moments(axes, geometry), np.eye(shapes.n_dims))
     names = tuple(compress(shapes.names, side.votes * side.majority < 0))
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 

@@ -170,7 +170,7 @@ def add_arrays(*terms: Array) -> Array:
 def compute_part_moments(points: Array, axes: Array) -> Moments:
     """Compute the moments of the shapes of a part with axes (m, k)."""
     geometry = measure_part(points)
-    moments = compute_moments(axes, geometry.centred, geometry.visible)
+    moments = compute_moments(axes, geometry)
     each = np.broadcast_to(moments.axes, (len(points), *moments.axes.shape[-2:]))
     return Moments(each, moments.cross, moments.square)
 

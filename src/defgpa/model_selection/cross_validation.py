@@ -7,8 +7,9 @@ more closely lowers the residuals always, this error only while it is signal tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
-from defgpa.diagnostics.findings import Finding, warn_about
+from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.estimators import ElasticGPA
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
@@ -27,11 +28,9 @@ from defgpa.model_selection.folds import (
     align_without_warning,
     consecutive_folds,
     fix_robust_weights,
-    gather_predictions,
     prepare_leave_out,
     refit_fold,
     require_all_folds,
-    summarise_fold_findings,
 )
 from defgpa.model_selection.parallel import run_in_parallel
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
@@ -117,8 +116,23 @@ class CrossValidation:
 
     @property
     def news(self) -> Finding | None:
-        """What folds found and the full fit did not, in one finding; None if nothing."""
-        return summarise_fold_findings(self.findings, self.folds, self.alignment.shapes)
+        """What folds found and the full fit did not: how often, and the first of each problem.
+
+        None if they found nothing.
+        """
+        first: dict[Problem, Finding] = {}
+        count: Counter[Problem] = Counter()
+        for fold, findings in zip(self.folds, self.findings, strict=True):
+            labels = tuple(self.alignment.shapes.landmarks[j] for j in fold)
+            for finding in findings:
+                count[finding.problem] += 1
+                in_fold = Finding(Problem.IN_FOLDS, landmarks=labels, parts=(finding,))
+                first.setdefault(finding.problem, in_fold)
+        if not first:
+            return None
+        parts = tuple(replace(f, values={"folds": count[kind]}) for kind, f in first.items())
+        figures = {"folds": sum(map(bool, self.findings)), "of": len(self.folds)}
+        return Finding(Problem.IN_FOLDS, values=figures, parts=parts)
 
     @cached_property
     def standard_error(self) -> float:
@@ -287,5 +301,9 @@ def collect_predictions(
         tuple(finding for finding in fold.findings if finding.problem not in problems)
         for fold in left_out
     )
-    predicted = gather_predictions(left_out, folds, full.shapes.visible)
-    return CrossValidation(predicted, full, folds, fold_size, findings, refitted)
+    predicted = np.empty(full.shapes.points.shape)
+    predicted[:, np.concatenate(folds)] = np.concatenate(
+        [fold.predicted for fold in left_out], axis=1
+    )
+    predicted[~full.shapes.visible] = np.nan
+    return CrossValidation(freeze(predicted), full, folds, fold_size, findings, refitted)

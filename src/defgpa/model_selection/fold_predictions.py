@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa.alignment import Alignment
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.diagnostics.checks import (
     check_solution,
     compute_cohesion,
@@ -42,14 +42,13 @@ from defgpa.solvers.eigen import (
     Dense,
     ExactCentering,
     Iterative,
-    LandmarkMetric,
     Preconditioner,
     SoftCentering,
     Spectrum,
     add_free_axes,
-    centre_cost,
-    find_lowest_axes,
+    find_dense_axes,
     find_reference_axes,
+    restore_axes,
 )
 from defgpa.solvers.elastic import Anchors, Dial, fit_elastic, scale_to_mean_size
 from defgpa.solvers.feature_space import FeatureSpace
@@ -86,7 +85,7 @@ Position = tuple[Dial | None, Alignment]
 
 
 @dataclass(frozen=True, eq=False)
-class FoldBlock:
+class FoldBlock(Stack):
     """Some folds of one size, on the landmarks of a problem: at least two shapes share each."""
 
     numbers: Index  # (g,): of each among all folds
@@ -96,12 +95,6 @@ class FoldBlock:
     def projections(self) -> Array:
         """(g, m', m'): Σ (ΓQ)(ΓQ)ᵀ, what anchors an elastic fold."""
         return self.sums.sum_projections()
-
-    def select(self, chosen: Index) -> FoldBlock:
-        """Return some of the folds."""
-        sums = self.sums
-        chosen_sums = FoldSums(sums.shapes, sums.landmarks[chosen], sums.remaining[chosen])
-        return FoldBlock(self.numbers[chosen], chosen_sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +113,7 @@ class FoldPlan:
     def of(cls, geometry: Geometry, shapes: Shapes, folds: Sequence[Index]) -> FoldPlan:
         """Plan folds of the landmarks of shapes; the geometry are those of the shared landmarks."""
         shared = np.flatnonzero(shapes.views >= 2)
-        return cls(CentredSums(geometry), folds, shared, shapes.n_landmarks)
+        return cls(CentredSums.of(geometry), folds, shared, shapes.n_landmarks)
 
     def iter_blocks(self) -> Iterator[FoldBlock]:
         """Iterate over the blocks; they are made once if what they cache is not too much."""
@@ -133,7 +126,7 @@ class FoldPlan:
         return list(self._make_blocks())
 
     def _make_blocks(self) -> Iterator[FoldBlock]:
-        n, m, d = self.sums.centred.shape
+        n, m, d = self.sums.geometry.centred.shape
         positions = np.full(self.n_landmarks, -1)
         positions[self.shared] = np.arange(m)
         by_size: dict[int, list[tuple[int, Index]]] = {}
@@ -156,11 +149,11 @@ class FoldPlan:
                 np.put_along_axis(is_remaining, landmarks, False, axis=1)
                 remaining = np.nonzero(is_remaining)[1].reshape(len(block), -1)
                 numbers = np.array([number for number, _ in block])
-                yield FoldBlock(numbers, FoldSums(self.sums, landmarks, remaining))
+                yield FoldBlock(numbers, FoldSums.of(self.sums, landmarks, remaining))
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedFolds:
+class ReducedFolds(Stack):
     """A block of folds, and the residual forms of the shapes without their landmarks."""
 
     block: FoldBlock
@@ -170,12 +163,6 @@ class ReducedFolds:
     def remaining(self) -> Index:
         """(g, m'): the landmarks that remain."""
         return self.block.sums.remaining
-
-    def select(self, chosen: Index) -> ReducedFolds:
-        """Return some of the folds."""
-        if len(chosen) == len(self.block.numbers):
-            return self
-        return ReducedFolds(self.block.select(chosen), self.forms.select(chosen))
 
     def pose(self, full: Array, references: Array, predicted: Array) -> tuple[Array, Array]:
         """Move predictions (g, n, N, d) and the references of the folds onto the full one."""
@@ -233,7 +220,14 @@ def predict_folds(
                 outcomes[number] |= errors
                 if folds is not None:
                     reference = full.reference[plan.shared]
-                    made = _predict_block(problem, reduction, folds, reference, dial)
+                    if isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
+                        made = predict_elastic(problem, reduction, folds, reference, dial)
+                    else:  # the soft end of the dial has the mean size of all of it
+                        spectra = _find_axes(reduction, folds)
+                        is_elastic = isinstance(problem, ElasticProblem)
+                        made = _predict_with_axes(
+                            reduction, folds, spectra, None, reference, at_mean_size=is_elastic
+                        )
                     for i, fold in enumerate(folds.block.numbers.tolist()):
                         outcomes[number][fold] = LeftOut(made.predicted[i], made.findings[i])
                         references[number][fold] = made.references[i]
@@ -249,21 +243,6 @@ def predict_folds(
     ]
 
 
-def _predict_block(
-    problem: DeformableProblem | ElasticProblem,
-    reduction: _Reduction,
-    folds: ReducedFolds,
-    reference: Array,
-    dial: Dial | None,
-) -> FoldPredictions:
-    """Predict the landmarks of a block of folds, by the method of the problem."""
-    if isinstance(problem, ElasticProblem) and dial is not None and dial.firmness > 0.0:
-        return predict_elastic(problem, reduction, folds, reference, dial)
-    at_mean_size = isinstance(problem, ElasticProblem)  # as at the soft end of the dial
-    spectra = _find_axes(reduction, folds)
-    return _predict_with_axes(reduction, folds, spectra, None, reference, at_mean_size)
-
-
 @dataclass(frozen=True, eq=False)
 class _Reduction:
     """What the folds of a problem have in common."""
@@ -275,14 +254,6 @@ class _Reduction:
         """P, where it is formed."""
         cost, tuning = self.problem.cost, self.problem.method.tuning
         return cost.dense() if cost.n_landmarks <= tuning.dense_landmarks else None
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether the axes of all folds come from small matrices."""
-        method = self.problem.method
-        by_lapack = method.solver is None or type(method.solver) is Dense
-        is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
-        return self.matrix is not None and by_lapack and is_stackable
 
     @cached_property
     def inverse(self) -> Preconditioner:
@@ -319,11 +290,6 @@ class _Reduction:
         spectrum = self.problem.fit.spectrum
         return np.column_stack([spectrum.axes, spectrum.next_vector])
 
-    def get_metric(self, remaining: Index) -> LandmarkMetric | None:
-        """Return the metric of the landmarks (g, m') that remain in each of some folds."""
-        metric = LandmarkMetric.of(self.problem.cost) if self.problem.method.by_rigidity else None
-        return None if metric is None else LandmarkMetric(metric.roots[remaining])
-
     def leave_out(self, block: FoldBlock) -> tuple[dict[int, LeftOut], ReducedFolds | None]:
         """Leave folds out of every shape; return those that cannot be with the reason, by number.
 
@@ -353,7 +319,8 @@ class _Reduction:
                 is_possible[i] = False
         if not is_possible.any():
             return errors, None
-        return errors, ReducedFolds(block, forms).select(np.flatnonzero(is_possible))
+        folds = ReducedFolds(block, forms)
+        return errors, folds if is_possible.all() else folds[is_possible]
 
     def _check(self, remaining: Index, singular: Mask) -> None:
         """Raise if the shapes are not linked, or a warp not determined, by what remains."""
@@ -375,8 +342,8 @@ class _Reduction:
         if isinstance(folds.forms, LeftOutFeatures):
             return LeftOutProducts.of(folds.forms, number, self.inverse)
         assert self.matrix is not None
-        remaining, forms = folds.remaining[number], folds.forms.select(number)
-        return LeftOutCost(self.problem.cost, remaining, forms, self.matrix)
+        remaining, forms = folds.remaining[number], folds.forms[number]
+        return LeftOutCost.of(self.problem.cost, remaining, forms, self.matrix)
 
     def restrict(self, remaining: Index) -> LocalShapes:
         """Return the shapes on the landmarks that remain."""
@@ -419,7 +386,7 @@ def _predict_with_axes(
     made = [
         _predict_with_axes(
             reduction,
-            folds.select(group),
+            folds[group],
             [spectra[i] for i in group.tolist()],
             None if n_agreed is None else n_agreed[group],
             reference,
@@ -440,22 +407,25 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
     """Find the axes of the reference of every fold; the small matrices of all in one call."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-    if reduction.is_dense:
+    by_lapack = method.solver is None or type(method.solver) is Dense
+    is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
+    if reduction.matrix is not None and by_lapack and is_stackable:
         assert isinstance(folds.forms, LeftOutForms)
-        assert reduction.matrix is not None
         spectra = []
         for first in range(0, len(folds.remaining), MAX_DENSE_FOLDS):
             chosen = slice(first, first + MAX_DENSE_FOLDS)
-            remaining, forms = folds.remaining[chosen], folds.forms.select(chosen)
-            reduced = LeftOutCost(problem.cost, remaining, forms, reduction.matrix)
-            centred, _ = centre_cost(reduced, method)
-            spectra += find_lowest_axes(centred.dense(), min(rank, reduced.n_landmarks - 1))
-        metric = reduction.get_metric(folds.remaining)
+            remaining, forms = folds.remaining[chosen], folds.forms[chosen]
+            reduced = LeftOutCost.of(problem.cost, remaining, forms, reduction.matrix)
+            spectra += find_dense_axes(reduced, method, min(rank, remaining.shape[1] - 1))
     elif reduction.features is not None:
         assert isinstance(folds.forms, LeftOutFeatures)
         solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
         spectra = reduction.features.find_axes(folds.forms, rank, solver)
-        metric = reduction.get_metric(folds.remaining)
+        totals = problem.cost.totals
+        if (totals != totals[0]).any():
+            spectra = restore_axes(
+                spectra, np.sqrt(totals / problem.cost.n_shapes)[folds.remaining]
+            )
     else:
         costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
         return [
@@ -464,8 +434,6 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
             )
             for cost in costs
         ]
-    if metric is not None:
-        spectra = metric.restore(spectra)
     if visible.all():
         return spectra  # axes are free only where landmarks are missing
     limit = method.tuning.free_value * problem.cost.n_shapes
@@ -690,7 +658,9 @@ def predict_elastic(
     votes = np.broadcast_to(problem.anchors.votes, folds.block.sums.squares.shape)
     assert isinstance(folds.forms, LeftOutForms)
     assert reduction.matrix is not None
-    free_cost = LeftOutCost(problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix)
+    free_cost = LeftOutCost.of(
+        problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
+    )
     costs = free_cost.dense() + dial.firmness * folds.block.projections
     fit = fit_elastic(
         Anchors(folds.block.sums, votes),
@@ -714,11 +684,7 @@ def _find_agreed_axes(reduction: _Reduction, cost: LeftOutCost) -> Array | None:
     problem = reduction.problem
     if not problem.fit.diagnostics.n_agreed_axes:
         return None
-    centred, _ = centre_cost(cost, problem.method)
-    spectra = find_lowest_axes(centred.dense(), problem.fit.spectrum.n_axes)
-    metric = reduction.get_metric(cost.remaining)
-    if metric is not None:
-        spectra = metric.restore(spectra)
+    spectra = find_dense_axes(cost, problem.method, problem.fit.spectrum.n_axes)
     return np.stack([spectrum.axes for spectrum in spectra])
 
 

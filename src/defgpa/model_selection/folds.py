@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from defgpa.alignment import Alignment
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
-from defgpa.arrays import Array, Index, Mask, Progress, freeze
-from defgpa.diagnostics.findings import Finding, Problem
+from defgpa.arrays import Array, Index, Mask, Progress
+from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
 from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, prepare_problem, weigh_shapes
 from defgpa.procrustes import ORTHOGONAL, fit_motions
@@ -132,15 +132,6 @@ def move_to_full_pose(full: Array, reference: Array, images: Array) -> Array:
     )
 
 
-def gather_predictions(left_out: Sequence[LeftOut], folds: Sequence[Index], visible: Mask) -> Array:
-    """Return the predictions of all folds (n, m, d), NaN where a landmark is missing."""
-    together = np.concatenate([out.predicted for out in left_out], axis=1)
-    predicted = np.empty_like(together)
-    predicted[:, np.concatenate(folds)] = together
-    predicted[~visible] = np.nan
-    return freeze(predicted)
-
-
 def require_all_folds(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
     """Return a DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
@@ -165,25 +156,6 @@ def _join_folds(folds: Sequence[str]) -> str:
     """Return the landmarks of one fold or another, the first three of them."""
     shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
     return " or ".join(shown)
-
-
-def summarise_fold_findings(
-    found: Sequence[Sequence[Finding]], folds: Sequence[Index], shapes: Shapes
-) -> Finding | None:
-    """Summarise what folds found and the full fit did not: how often, and the first of each."""
-    first: dict[Problem, Finding] = {}
-    count: dict[Problem, int] = {}
-    for fold, findings in zip(folds, found, strict=True):
-        for finding in findings:
-            count[finding.problem] = count.get(finding.problem, 0) + 1
-            labels = tuple(shapes.landmarks[j] for j in fold)
-            first.setdefault(finding.problem, Finding(Problem.IN_FOLDS, (), labels, {}, (finding,)))
-    if not first:
-        return None
-    parts = tuple(replace(f, values={"folds": count[kind]}) for kind, f in first.items())
-    return Finding(
-        Problem.IN_FOLDS, values={"folds": sum(map(bool, found)), "of": len(folds)}, parts=parts
-    )
 
 
 def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:

@@ -127,7 +127,7 @@ class ResidualCost:
 
     def dense(self) -> Array:
         """Return P itself, (m, m)."""
-        grams = map_blocks(lambda factor: factor.gram(), self.factors)
+        grams = map_blocks(lambda factor: (rows := factor.stack_rows()).T @ rows, self.factors)
         total = -sum(grams[1:], start=grams[0])
         np.einsum("mm->m", total)[...] += self.totals
         return np.asarray(0.5 * (total + total.T))

@@ -118,9 +118,7 @@ class LocalShapes:
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
-        return compute_moments(
-            axes, self.geometry.centred, self.geometry.visible, self.geometry.weights
-        )
+        return compute_moments(axes, self.geometry)
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""

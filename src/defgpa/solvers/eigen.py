@@ -256,10 +256,10 @@ def find_cheapest_axes(
     By LAPACK where the landmarks are few, by iterations where they are many. Where no solver was
     asked for, the size decides, and up to moderate sizes how the iterations go.
     """
-    centred, metric = centre_cost(cost, method)
+    centred, roots = centre_cost(cost, method)
     m, tuning = centred.n_landmarks, method.tuning
-    if start is not None and metric is not None:
-        start = metric.roots[:, None] * start
+    if start is not None and roots is not None:
+        start = roots[:, None] * start
     if method.solver is not None:
         spectrum = method.solver.find_axes(centred, count, start)
     elif m <= tuning.dense_landmarks:
@@ -270,7 +270,7 @@ def find_cheapest_axes(
         spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
         if not spectrum.converged:
             spectrum = find_lowest_axes(centred.dense()[None], count)[0]
-    return spectrum if metric is None else metric.restore([spectrum])[0]
+    return spectrum if roots is None else restore_axes([spectrum], roots)[0]
 
 
 @dataclass(frozen=True)
@@ -319,6 +319,13 @@ def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
     ]
 
 
+def find_dense_axes(costs: WeightedCost, method: Method, count: int) -> list[Spectrum]:
+    """Find the ``count`` cheapest axes of several folds, whose costs are one stack, by LAPACK."""
+    centred, roots = centre_cost(costs, method)
+    spectra = find_lowest_axes(centred.dense(), count)
+    return spectra if roots is None else restore_axes(spectra, roots)
+
+
 @dataclass(frozen=True)
 class Iterative:
     """Block Davidson iterations: the m × m matrix is never formed.
@@ -362,68 +369,51 @@ class Iterative:
         )
 
 
-def centre_cost(cost: WeightedCost, method: Method) -> tuple[Cost, LandmarkMetric | None]:
-    """Return the cost whose cheapest axes are centred, and the metric it is given in.
+def centre_cost(cost: WeightedCost, method: Method) -> tuple[Cost, Array | None]:
+    """Return the cost whose cheapest axes are centred, and the roots (c/n)^½ (…, m) of its metric.
 
-    The metric is C by rigidity, the paper's I (None) otherwise.
+    The metric is C by rigidity, and the cost that of y = (C/n)^½ x. It is the paper's I (None)
+    otherwise, and where all landmarks have the same total weight. Several folds of one size have a
+    leading axis ….
     """
-    metric = LandmarkMetric.of(cost) if method.by_rigidity else None
-    if metric is None:
+    totals, n_shapes = cost.totals, cost.n_shapes
+    if not method.by_rigidity or (totals == totals[..., :1]).all():
         return method.centering.apply(cost), None
-    return method.centering.apply(metric.scale(cost), metric.roots), metric
+    roots = np.sqrt(totals / n_shapes)
+    scaled = _ScaledCost(cost, totals.shape[-1], n_shapes, float(n_shapes), roots)
+    return method.centering.apply(scaled, roots), roots
 
 
-@dataclass(frozen=True, eq=False)
-class LandmarkMetric:
-    """The coordinates y = (C/n)^½ x in which the metric C is the identity.
+def restore_axes(spectra: Sequence[Spectrum], roots: Array) -> list[Spectrum]:
+    """Return spectra of y = (C/n)^½ x, one or those of all folds, with the axes x in their place.
 
-    Several folds of one size have a leading axis ….
+    They are given as orthonormal columns whose first k span the k cheapest x, for every k.
+    ``roots`` (…, m) are those of ``centre_cost``.
     """
-
-    roots: Array  # (…, m): (c/n)^½
-
-    @classmethod
-    def of(cls, cost: WeightedCost) -> LandmarkMetric | None:
-        """Return the metric of a cost; None where all landmarks have the same total weight."""
-        totals = cost.totals
-        if (totals == totals[..., :1]).all():
-            return None
-        return cls(np.sqrt(totals / cost.n_shapes))
-
-    def scale(self, cost: Cost) -> Cost:
-        """Return the cost of y."""
-        n, m = cost.n_shapes, self.roots.shape[-1]
-        return _ScaledCost(cost, m, n, float(n), self.roots)
-
-    def restore(self, spectra: Sequence[Spectrum]) -> list[Spectrum]:
-        """Return spectra of y, one or those of all folds, with the axes x in their place.
-
-        They are given as orthonormal columns whose first k span the k cheapest x, for every k.
-        """
-        roots = self.roots.reshape(-1, self.roots.shape[-1])  # one row per spectrum
-        axes = np.stack([spectrum.axes for spectrum in spectra])
-        following = np.stack([spectrum.next_vector for spectrum in spectra])[..., None]
-        columns = np.concatenate([axes, following], axis=-1) / roots[..., None]
-        # moved so that the mean of every x is what its weighted mean was
-        weights = roots**2
-        means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
-        columns = columns - columns.mean(axis=-2, keepdims=True) + means
-        axes, mixing = np.linalg.qr(columns[..., :-1])
-        following = columns[..., -1:]
-        beyond = following - axes @ (axes.mT @ following)
-        lengths = np.linalg.norm(beyond, axis=-2, keepdims=True)
-        # of as many axes as there are landmarks the last is also the next one
-        is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
-        beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
-        return [
-            Spectrum(axis, s.values, s.residuals, b, s.converged, s.method, s.n_products, mix)
-            for axis, s, b, mix in zip(axes, spectra, beyond[..., 0], mixing, strict=True)
-        ]
+    roots = roots.reshape(-1, roots.shape[-1])  # one row per spectrum
+    axes = np.stack([spectrum.axes for spectrum in spectra])
+    following = np.stack([spectrum.next_vector for spectrum in spectra])[..., None]
+    columns = np.concatenate([axes, following], axis=-1) / roots[..., None]
+    # moved so that the mean of every x is what its weighted mean was
+    weights = roots**2
+    means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
+    columns = columns - columns.mean(axis=-2, keepdims=True) + means
+    axes, mixing = np.linalg.qr(columns[..., :-1])
+    following = columns[..., -1:]
+    beyond = following - axes @ (axes.mT @ following)
+    lengths = np.linalg.norm(beyond, axis=-2, keepdims=True)
+    # of as many axes as there are landmarks the last is also the next one
+    is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
+    beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
+    return [
+        Spectrum(axis, s.values, s.residuals, b, s.converged, s.method, s.n_products, mix)
+        for axis, s, b, mix in zip(axes, spectra, beyond[..., 0], mixing, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
-class _ChangedCost:
-    """A cost that was changed, of as many shapes and landmarks as before."""
+class ChangedCost:
+    """A cost that was changed; what was done to it is up to the subclass."""
 
     cost: Cost
     n_landmarks: int
@@ -431,11 +421,12 @@ class _ChangedCost:
     norm: float
 
     def preconditioner(self) -> Preconditioner:
+        """Return an approximation of the inverse of the cost before the change."""
         return self.cost.preconditioner()
 
 
 @dataclass(frozen=True, eq=False)
-class _ScaledCost(_ChangedCost):
+class _ScaledCost(ChangedCost):
     """(C/n)^-½ P (C/n)^-½."""
 
     roots: Array
@@ -468,7 +459,7 @@ class _ScaledInverse:
 
 
 @dataclass(frozen=True, eq=False)
-class _SoftlyCentredCost(_ChangedCost):
+class _SoftlyCentredCost(ChangedCost):
     charge: Array  # (…, m): ν^½ v
 
     def multiply(self, block: Array) -> Array:
@@ -483,7 +474,7 @@ class _SoftlyCentredCost(_ChangedCost):
 
 
 @dataclass(frozen=True, eq=False)
-class _ExactlyCentredCost(_ChangedCost):
+class _ExactlyCentredCost(ChangedCost):
     unit: Array  # (…, m): v / ‖v‖
 
     @property

@@ -77,7 +77,7 @@ class Anchors:
     @classmethod
     def of(cls, geometry: Geometry, reference: Array) -> Anchors:
         """Make the anchors of shapes; the reference (m, d) tells which are mirrored."""
-        sums = CentredSums(geometry)
+        sums = CentredSums.of(geometry)
         sides = find_sides(sums.moments(reference), np.eye(reference.shape[-1]))
         return cls(sums, sides.votes)
 

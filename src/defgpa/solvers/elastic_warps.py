@@ -18,7 +18,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
-from defgpa.solvers.centred_sums import orthonormalise, weigh_points
+from defgpa.solvers.centred_sums import CentredSums, orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elastic import Anchors, Dial, Elastic
 from defgpa.solvers.elimination import Factor, StoredFactor
@@ -60,8 +60,8 @@ def compute_elastic_coefficients(
     cost: ResidualCost, linear: Sequence[Array], weighted_rows: Array, fit: Elastic
 ) -> list[Array]:
     """Compute the coefficients W − κ Y (UᵀQ) (QᵀΓD̄ T) of every batch, (b, l, d)."""
-    centred = fit.anchors.sums.centred
-    departures = weighted_rows @ centred @ fit.departures
+    assert isinstance(fit.anchors.sums, CentredSums)
+    departures = weighted_rows @ fit.anchors.sums.geometry.centred @ fit.departures
     free = cost.fit_warps(fit.reference).coefficients
     return [
         coefficients

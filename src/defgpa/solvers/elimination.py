@@ -315,11 +315,6 @@ class Factor(ABC):
     def stack_rows(self) -> Array:
         """Return Uᵀ of all shapes of the batch below each other, (b·l, m)."""
 
-    def gram(self) -> Array:
-        """Compute Σ U Uᵀ (m, m) over the batch, one symmetric product."""
-        rows = self.stack_rows()
-        return rows.T @ rows
-
     def fit_warps(self, block: Array) -> tuple[Array, Array]:
         """Compute W = Y Uᵀ S (b, l, d), and Σ U Uᵀ1 (m,), from a block [S 1] (m, d + 1)."""
         projections, m = self.project(block), len(block)

@@ -19,8 +19,8 @@ from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import LocalShapes
 from defgpa.solvers.eigen import (
+    ChangedCost,
     Method,
-    Preconditioner,
     Spectrum,
     find_cheapest_axes,
     find_reference_axes,
@@ -30,28 +30,12 @@ from defgpa.solvers.proportions import choose_proportions
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedCost:
+class ReducedCost(ChangedCost):
     """P − Wᵀ W̃ for the cost of shapes, one of which has lost some landmarks."""
 
-    cost: ResidualCost
     totals: Array  # (m,): the total weight of each landmark
     rows: Array  # (|J|, m): W = P_i[J, :]
     solved: Array  # (|J|, m): W̃ = P_i[J, J]⁻¹ W
-
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks, m."""
-        return self.cost.n_landmarks
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        return self.cost.n_shapes
-
-    @property
-    def norm(self) -> float:
-        """A bound of the spectrum."""
-        return self.cost.norm
 
     def multiply(self, block: Array) -> Array:
         """Compute P' X for X (m, k)."""
@@ -60,10 +44,6 @@ class ReducedCost:
     def dense(self) -> Array:
         """Return P' itself, (m, m)."""
         return np.asarray(self.cost.dense() - self.rows.T @ self.solved)
-
-    def preconditioner(self) -> Preconditioner:
-        """Return the approximate inverse of P."""
-        return self.cost.preconditioner()
 
 
 def find_reference_without(
@@ -120,7 +100,8 @@ def find_reference_without(
     )
     totals = np.array(cost.totals)
     totals[landmarks] -= masses
-    reduced = ReducedCost(cost, totals, rows, np.linalg.solve(inner, rows))
+    solved = np.linalg.solve(inner, rows)
+    reduced = ReducedCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, totals, rows, solved)
     start = np.column_stack([spectrum.axes, spectrum.next_vector])
     n_agreed = spectrum.n_axes - local.rank
     axes = (

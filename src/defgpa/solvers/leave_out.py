@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.eigen import Preconditioner
+from defgpa.solvers.eigen import ChangedCost, Preconditioner
 
 SINGULAR = 1e-10  # smallest eigenvalue of P_JJ, of the weight of a landmark: below, Ŝ_J is open
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutForms:
+class LeftOutForms(Stack):
     """The residual forms of n shapes without some of their landmarks.
 
     Several folds of one size have a leading axis ….
@@ -36,23 +35,12 @@ class LeftOutForms:
     predictors: Array  # (…, n, n_left_out, n_remaining): −P_JJ⁻¹ P_JK
     singular: Mask  # (…, n): whether what remains of a shape leaves its warp open
 
-    @cached_property
-    def change(self) -> Array:
-        """(…, n_remaining, n_remaining): Σ P' − Σ P_KK."""
-        *lead, n, size, n_remaining = self.cross.shape
-        flat = (*lead, n * size, n_remaining)
-        return self.cross.reshape(flat).mT @ self.predictors.reshape(flat)
-
     def predict(self, references: Array) -> Array:
         """Predict the landmarks left out (…, n, n_left_out, d) from references (…, n_remaining, d).
 
         By −P_JJ⁻¹ P_JK S_K.
         """
         return np.asarray(self.predictors @ references[..., None, :, :])
-
-    def select(self, folds: Index | slice | int) -> LeftOutForms:
-        """Return the forms of one fold, or of some."""
-        return LeftOutForms(self.cross[folds], self.predictors[folds], self.singular[folds])
 
 
 def leave_out(rows: Array, visible: Mask, landmarks: Index, remaining: Index) -> LeftOutForms:
@@ -87,7 +75,7 @@ def leave_out(rows: Array, visible: Mask, landmarks: Index, remaining: Index) ->
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutFeatures:
+class LeftOutFeatures(Stack):
     """Shapes without some of their landmarks, where P_i is too large to form: by its factor U_i.
 
     P_i' = Γ_K − U_iK M_i U_iKᵀ with M_i = I + U_iJᵀ P_JJ⁻¹ U_iJ, and Ŝ_J = P_JJ⁻¹ U_iJ U_iKᵀ S_K,
@@ -116,8 +104,7 @@ class LeftOutFeatures:
         ]
         return np.asarray(np.moveaxis(self.inverses @ np.concatenate(images), 0, 1))
 
-    def select(self, folds: Index) -> LeftOutFeatures:
-        """Return some of the folds."""
+    def __getitem__(self, folds: Index) -> LeftOutFeatures:
         return replace(
             self,
             landmarks=self.landmarks[folds],
@@ -145,33 +132,21 @@ def leave_out_features(
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutCost:
+class LeftOutCost(ChangedCost):
     """P' = Σ P_i' of folds of one size (a leading axis …), where P is formed."""
 
-    cost: ResidualCost
+    totals: Array  # (…, n_remaining): the total weight of each landmark that remains
     remaining: Index  # (…, n_remaining)
     forms: LeftOutForms
     matrix: Array  # (n_landmarks, n_landmarks): P
 
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks that remain."""
-        return int(self.remaining.shape[-1])
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        return self.cost.n_shapes
-
-    @property
-    def totals(self) -> Array:
-        """(…, n_remaining): the total weight of each landmark that remains."""
-        return np.asarray(self.cost.totals[self.remaining])
-
-    @property
-    def norm(self) -> float:
-        """A bound of the spectrum."""
-        return self.cost.norm
+    @classmethod
+    def of(
+        cls, cost: ResidualCost, remaining: Index, forms: LeftOutForms, matrix: Array
+    ) -> LeftOutCost:
+        """Make the cost of what remains of a cost whose P is ``matrix``."""
+        size, totals = remaining.shape[-1], cost.totals[remaining]
+        return cls(cost, size, cost.n_shapes, cost.norm, totals, remaining, forms, matrix)
 
     def multiply(self, block: Array) -> Array:
         """Compute P' X for X (n_remaining, k) of one fold."""
@@ -183,7 +158,9 @@ class LeftOutCost:
             self.matrix,
             self.remaining[..., :, None] * len(self.matrix) + self.remaining[..., None, :],
         )
-        inner += self.forms.change
+        *lead, n, size, n_remaining = self.forms.cross.shape
+        flat = (*lead, n * size, n_remaining)
+        inner += self.forms.cross.reshape(flat).mT @ self.forms.predictors.reshape(flat)
         return inner
 
     def preconditioner(self) -> Preconditioner:
@@ -192,10 +169,11 @@ class LeftOutCost:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutProducts:
+class LeftOutProducts(ChangedCost):
     """P' = Σ P_i' of one fold by products with U, where P is not formed."""
 
     cost: ResidualCost
+    totals: Array  # (n_remaining,): the total weight of each landmark that remains
     remaining: Index  # (n_remaining,)
     rows: Sequence[Array]  # of every batch (b, l, n_left_out): U_iJᵀ
     inverses: Array  # (n, n_left_out, n_left_out): P_JJ⁻¹
@@ -204,28 +182,18 @@ class LeftOutProducts:
     @classmethod
     def of(cls, fold: LeftOutFeatures, number: int, inverse: Preconditioner) -> LeftOutProducts:
         """Make the cost of one of several folds."""
-        rows = [rows[:, number] for rows in fold.rows]
-        return cls(fold.cost, fold.remaining[number], rows, fold.inverses[:, number], inverse)
-
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks that remain."""
-        return len(self.remaining)
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        return self.cost.n_shapes
-
-    @property
-    def totals(self) -> Array:
-        """(n_remaining,): the total weight of each landmark that remains."""
-        return np.asarray(self.cost.totals[self.remaining])
-
-    @property
-    def norm(self) -> float:
-        """A bound of the spectrum."""
-        return self.cost.norm
+        cost, remaining = fold.cost, fold.remaining[number]
+        return cls(
+            cost,
+            len(remaining),
+            cost.n_shapes,
+            cost.norm,
+            cost.totals[remaining],
+            remaining,
+            [rows[:, number] for rows in fold.rows],
+            fold.inverses[:, number],
+            inverse,
+        )
 
     def multiply(self, block: Array) -> Array:
         """Compute P' X = C_K X − Σ U_iK M_i U_iKᵀ X for X (n_remaining, k)."""

@@ -379,6 +379,6 @@ def _normalise(stack: Array) -> Array:
 
 def vote_on_sides(reference: Array, geometry: Geometry) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    moments = compute_moments(reference, geometry.centred, geometry.visible, geometry.weights)
+    moments = compute_moments(reference, geometry)
     sides = find_sides(moments, np.eye(reference.shape[1]))
     return np.asarray(sides.votes * sides.majority)
