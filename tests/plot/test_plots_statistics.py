@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -23,7 +24,7 @@ from defgpa import (
 from defgpa.exports import build_component_meshes
 from defgpa.meshes import Mesh
 from defgpa.palette import look_of
-from defgpa.plot._style import label_points
+from defgpa.plot._style import add_legend, label_points
 from defgpa.plot._views import choose_magnification, choose_view
 from defgpa.statistics import (
     allometry,
@@ -478,3 +479,50 @@ def test_panels_of_allometry_are_as_wide_as_each_other_beside_a_wide_legend():
     widths = [panel.get_position().width for panel in panels]
     assert min(widths) > 0.15
     assert max(widths) < 1.3 * min(widths)
+
+
+LONG_GROUPS = [f"population number {k % 6}" for k in range(24)]
+
+
+def test_allometry_keeps_its_width_beside_many_groups():
+    result = statistics.allometry(moths(24), n_permutations=2)
+    plot.allometry(result, groups=LONG_GROUPS)
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    scatter, *ends = figure.axes
+    assert scatter.get_position().width > 0.4
+    for end in ends:
+        assert end.title.get_window_extent().x1 <= figure.bbox.x1
+    assert scatter.get_legend().get_title().get_text().startswith("R² = ")
+
+
+def test_a_legend_has_as_many_columns_as_fit_beside_one_long_label():
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    ax = figure.subplots()
+    for label in [*"abcdefg", "one label far longer than the names"]:
+        ax.plot([0, 1], [0, 1], label=label)
+    legend = add_legend(ax)
+    figure.draw_without_rendering()
+    assert legend.get_window_extent().height < 5 * 20 * figure.dpi / 72
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_distances_of_many_groups_stay_in_their_cells():
+    groups = {"g": [f"group {k % 9}" for k in range(36)]}
+    anova = statistics.procrustes_anova("shape ~ g", moths(36), groups, n_permutations=2)
+    labels = plot.pairwise(anova.pairwise("g")).labels
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in labels]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert labels[0].axes.get_position().height > 0.6  # of the figure
+
+
+def test_labels_of_points_do_not_cover_the_numbers_beside_the_axes():
+    ax = Figure(figsize=(4, 3)).subplots()
+    points = np.array([[0.0, 0.5], [0.02, 0.5], [1.0, 0.5]])
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    for label in label_points(ax, points, ["a long name", "another name", "the last name"]):
+        box = label.get_window_extent()
+        assert ax.bbox.x0 <= box.x0
+        assert box.x1 <= ax.bbox.x1

@@ -90,13 +90,13 @@ def components(
         words = f"hollow: {style.LARGELY_ESTIMATED:.0%} or more estimated"
         face = {"markerfacecolor": "white", "linestyle": "none"}
         handles.append(style.make_handle("o", style.GREY, words, **face))
-    if handles:
-        style.add_legend(axes, handles, ncols=min(4, len(handles)))
     faces = None if shapes is None or shapes.n_dims == 2 else shapes.faces
     surface = style.choose_surface(pca.mean_, faces)
     joined = list(shapes.links if links is None and shapes is not None else links or ())
     across, up = _describe_axes(pca, which, scores)
     ends, factor = draw_ends(axes, across, up, joined, surface, magnify)
+    if handles:
+        style.add_legend(axes, handles)
     if surface is not None:
         style.add_note(axes, surface.note)
     return style.Artists(
@@ -242,7 +242,7 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     ring = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 1.5}
     ring["markersize"] = 1.8 * style.choose_marker_size(len(order))
     rings = axes.plot(*places[odd].T, "o", label="outlier", **ring)[0]
-    rule = "1.5 × IQR above the upper quartile"
+    rule = "upper quartile + 1.5 IQR"
     limit = axes.plot(
         numbers,
         ranking.limits[order],

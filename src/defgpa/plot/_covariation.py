@@ -105,7 +105,7 @@ def phylomorphospace(
         axes, places[:n], [style.shorten(name) for name in components.tree.tips]
     )
     handles = [ancestors, root] + ([] if groups is None else list(dots.values()))
-    style.add_legend(axes, handles, ncols=min(4, len(handles)))
+    style.add_legend(axes, handles)
     shape, factor = _draw_root(axes, components, places, magnify)
     return style.Artists(
         branches=branches,
@@ -202,16 +202,16 @@ def covariation(
     text = f"{share:.1f} % of the squared covariance"
     if axis == 1:
         text = f"r-PLS = {pls.r:.3f}, Z = {pls.z:.2f}, P = {pls.p:.3g}\n{text}"
-    if groups is None:
-        style.add_note(axes, text)
-    else:
-        style.add_legend(axes, list(dots.values()), title=text, alignment="left")
     sides = [
         _describe_block(pls, axis, block, name) for block, name in zip("xy", names, strict=True)
     ]
     shapes: tuple[style.AnyAxes, ...] = ()
     if any(side is not None for side in sides):
         shapes, _ = draw_ends(axes, sides[0], sides[1], magnify=magnify)
+    if groups is None:
+        style.add_note(axes, text)
+    else:
+        style.add_legend(axes, list(dots.values()), title=text, alignment="left")
     return style.Artists(dots=tuple(dots.values()), line=line, ends=shapes)
 
 
@@ -276,7 +276,7 @@ MeasurementError
         va="top",
     )
     axes.set(xlabel=name, ylabel="permutations")
-    style.add_legend(axes, ncols=3)
+    style.add_legend(axes)
     return style.Artists(bars=tuple(bars), observed=line, label=label, interval=interval)
 
 

@@ -209,7 +209,7 @@ def sliding(
     )
     now = style.draw_dots(axes, new[sliders], "slid", "o", style.OBSERVED, markersize=size)
     fixed = style.draw_dots(axes, new[others], "fixed", "s", style.REFERENCE, markersize=size)
-    style.add_legend(axes, ncols=3)
+    style.add_legend(axes)
     style.set_equal_scales(axes, after.n_dims, unit)
     return style.Artists(before=was, after=now, ways=ways, fixed=fixed)
 

@@ -75,7 +75,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     axes.set_yticks(places, [style.shorten(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
-    style.add_legend(axes, ncols=3)
+    style.add_legend(axes)
     return style.Artists(observed=observed, chance=chance, labels=labels)
 
 
@@ -105,10 +105,12 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
     1
     """
     g = len(distances.names)
-    axes = style.prepare_axes(ax, 2, height=min(1.6 + 0.7 * g, 8.0))
+    axes = style.prepare_axes(ax, 2, height=min(1.6 + 0.7 * g, 5.2))
     shown = np.where(np.tri(g, k=-1, dtype=bool), distances.distances, np.nan)
     image = axes.imshow(shown, cmap=_PALE, vmin=0.0)
     dark = 0.6 * float(np.nanmax(distances.distances))
+    cell = 0.62 * axes.figure.get_figwidth() / max(g - 1, 1)  # inches, beside names and colour bar
+    size = float(np.clip(12.0 * cell, 3.5, 8.5))  # points at which "P = 0.123" fits into a cell
     labels = tuple(
         style.write_in_cell(
             axes,
@@ -116,7 +118,7 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
             b,
             f"{distances.distances[a, b]:.3g}\nP = {distances.p[a, b]:.3f}",
             distances.distances[a, b] > dark,
-            fontsize="small",
+            fontsize=size,
             fontweight="bold" if distances.p[a, b] <= 0.05 else "normal",
         )
         for a in range(g)

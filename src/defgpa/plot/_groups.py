@@ -115,12 +115,11 @@ def canonical_variates(
         "o",
         fillstyle="none",
         color=style.GREY,
-        markersize=11,
-        label="assigned to another group when left out",
+        markersize=1.8 * style.choose_marker_size(len(points)),
+        label="assigned elsewhere",
     )[0]
     label = "Canonical variate 2" if has_second else "Probability of its own group, left out"
     axes.set(xlabel="Canonical variate 1", ylabel=label)
-    style.add_legend(axes)
     sides = [
         ShapeAxis(
             classification.mean,
@@ -134,6 +133,7 @@ def canonical_variates(
     ends, factor = draw_ends(
         axes, sides[0], sides[1] if has_second else None, links, magnify=magnify
     )
+    style.add_legend(axes)
     return style.Artists(specimens=specimens, rings=rings, ends=ends, magnify=factor)
 
 
@@ -221,8 +221,9 @@ def group_allometry(result: GroupAllometry, ax: Axes | None = None) -> style.Art
         panel.tick_params(labelsize=7)
     panels[1].set_xlabel("log size")
     handles = list(scores[0])
-    n_columns = style.count_legend_columns(panels[0], handles, min(4, len(handles)))
-    legend = style.add_legend(panels[0], handles, ncols=n_columns)
+    width = 0.9 * axes.figure.get_figwidth()
+    n_columns = style.count_legend_columns(panels[0], handles, 4, width)
+    legend = style.add_legend(panels[0], handles, width=width)
     # the layout would make the first panel as wide as the legend: reserve its height alone
     legend.set_in_layout(False)
     panels[0].set_title("\n" * ((len(handles) - 1) // n_columns) + " ")

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from defgpa.arrays import Array
 from defgpa.plot import _style as style
@@ -85,7 +86,7 @@ def landmark_differences(
     marks = style.draw_dots(axes, mean[significant], f"q ≤ {level:g}", "o", style.REFERENCE)
     words = f"{differences.groups[0]} to {differences.groups[1]}{state_magnification(factor)}"
     handle = style.make_handle(">", style.OBSERVED, words, markersize=5, linestyle="none")
-    style.add_legend(axes, [marks, others, handle], ncols=3)
+    style.add_legend(axes, [marks, others, handle])
     labels = [style.shorten(differences.landmarks[j], 10) for j in np.flatnonzero(significant)]
     return style.Artists(
         mean=marks,
@@ -149,7 +150,7 @@ def symmetry(
     arrow = style.make_handle(">", style.VERMILLION, words, markersize=5, linestyle="none")
     words = "fluctuating asymmetry (RMS)"
     circle = style.make_handle("o", style.SKY, words, linestyle="none", markersize=9)
-    style.add_legend(axes, [marks, arrow, circle], ncols=3)
+    style.add_legend(axes, [marks, arrow, circle])
     return style.Artists(mean=marks, arrows=arrows, circles=circles, labels=())
 
 
@@ -199,11 +200,11 @@ def repeatability(
     circles.set_array(repeatability.per_landmark)
     circles.set_clim(min(float(repeatability.per_landmark.min()), 0.999), 1.0)
     marks = style.draw_dots(axes, mean, "mean", "o", style.BLACK, markersize=2.5)
-    words = f"repeatability ({repeatability.overall:.3f} over all)"
-    axes.figure.colorbar(circles, ax=axes, label=words, shrink=0.7)
+    axes.figure.colorbar(circles, ax=axes, label="repeatability", shrink=0.9)
     words = f"measurement error (SD){state_magnification(factor)}"
     circle = style.make_handle("o", style.BLUE, words, linestyle="none", markersize=9)
-    style.add_legend(axes, [marks, circle])
+    title = f"repeatability {repeatability.overall:.3f} over all landmarks"
+    style.add_legend(axes, [marks, circle], title=title, alignment="left")
     labels = [style.shorten(label, 10) for label in repeatability.landmarks]
     return style.Artists(
         mean=marks,
@@ -220,7 +221,9 @@ def _label(
     axes.apply_aspect()
     along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors
     avoid = along.reshape(-1, 2)
-    return tuple(style.label_points(axes, points, labels, avoid=avoid, color="#444444", zorder=4))
+    halo = [withStroke(linewidth=2, foreground="white")]  # to be read on dark circles, too
+    look = {"color": "#444444", "zorder": 4, "path_effects": halo}
+    return tuple(style.label_points(axes, points, labels, avoid=avoid, **look))
 
 
 def allometry(
@@ -274,13 +277,12 @@ def allometry(
         color=style.BLACK,
         label="regression",
     )[0]
-    words = f"R² = {row.r_squared:.3f}\nP = {row.p:.3g}"
-    corner = {"xycoords": "axes fraction", "ha": "right", "va": "bottom"}
-    style.annotate_point(axes, words, (1.0, 0.0), (-5, 5), **corner)
     axes.set(xscale="log", xlabel=style.add_unit("centroid size", unit), ylabel="regression score")
     _set_plain_ticks(axes, ends)
+    side_axes = _make_side_axes(axes)  # before the legend, which is as wide as is left
     handles = [line] if groups is None else [*scores.values(), line]
-    style.add_legend(axes, handles, ncols=min(4, len(handles)))
+    words = f"R² = {row.r_squared:.3f}, P = {row.p:.3g}"
+    style.add_legend(axes, handles, title=words, alignment="left")
     mean = allometry.anova.tangents.mean(axis=0)
     expected = allometry.predict(ends)
     view = choose_view(mean, expected - mean)
@@ -288,9 +290,7 @@ def allometry(
     joined = list(links)  # an iterator would be over after the first shape
     drawn = [
         _draw_group_shape(place, view, mean, shape, word, joined, limits)
-        for place, shape, word in zip(
-            _make_side_axes(axes), expected, ("smallest", "largest"), strict=True
-        )
+        for place, shape, word in zip(side_axes, expected, ("smallest", "largest"), strict=True)
     ]
     return style.Artists(
         scores=tuple(scores.values()), line=line, smallest=drawn[0], largest=drawn[1]

@@ -330,5 +330,5 @@ def landmark_ellipses(
     if n_dims == 3:
         style.look_at_broadside(axes, means)
     style.set_equal_scales(axes, n_dims, unit)
-    style.add_legend(axes, [cloud, drawn, dots], ncols=3)
+    style.add_legend(axes, [cloud, drawn, dots])
     return style.Artists(ellipses=drawn, specimens=cloud, means=dots)

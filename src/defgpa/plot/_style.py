@@ -165,13 +165,21 @@ def hide_frame(ax: AnyAxes) -> None:
         spine.set_visible(False)
 
 
-def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: object) -> Artist:
-    """Add a legend above the axes, its markers large and opaque enough to be seen."""
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
+def add_legend(
+    ax: AnyAxes,
+    handles: Sequence[Artist] | None = None,
+    width: float | None = None,
+    **options: object,
+) -> Artist:
+    """Add a legend above the axes, its markers large and opaque enough to be seen.
+
+    It has as many columns, up to four, as fit into the width in inches: by default, of the axes.
+    """
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 4}
     place |= {"borderaxespad": 0.2}
     place |= options
     shown = ax.get_legend_handles_labels()[0] if handles is None else handles
-    place["ncols"] = count_legend_columns(ax, shown, place["ncols"])
+    place["ncols"] = count_legend_columns(ax, shown, place["ncols"], width)
     legend = ax.legend(handles=shown, frameon=False, **place)
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
@@ -181,11 +189,25 @@ def add_legend(ax: AnyAxes, handles: Sequence[Artist] | None = None, **options: 
     return legend
 
 
-def count_legend_columns(ax: AnyAxes, handles: Sequence[Artist], most: int) -> int:
-    """Count the columns of a legend that fit; one wider than the figure leaves the axes no room."""
-    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
-    fitting = int(0.9 * ax.figure.get_figwidth() // (0.5 + 0.085 * longest))
-    return max(1, min(most, fitting))
+def count_legend_columns(
+    ax: AnyAxes, handles: Sequence[Artist], max_columns: int, width: float | None = None
+) -> int:
+    """Count the columns of a legend that fit into the width in inches: by default, of the axes.
+
+    A layout would widen the place of axes that are narrower than their legend, at the cost of
+    others beside them.
+    """
+    if width is None:
+        spec, margins = ax.get_subplotspec(), ax.figure.subplotpars
+        cells = 1.0 if spec is None else spec.get_position(ax.figure).width
+        share = 1.0 if spec is None else cells / (margins.right - margins.left)
+        width = 0.9 * share * ax.figure.get_figwidth()
+    needed = np.array([0.5 + 0.085 * len(str(handle.get_label())) for handle in handles])
+    for n_columns in range(min(max_columns, len(needed)), 1, -1):
+        columns = np.array_split(needed, n_columns)  # as matplotlib fills them
+        if sum(column.max() for column in columns) <= width:
+            return n_columns
+    return 1
 
 
 def make_handle(marker: str, color: str, label: str, **look: Any) -> Line2D:
@@ -258,9 +280,11 @@ def label_points(
 
     Further points (n, 2) to keep free are those to ``avoid``.
 
-    Eight places around each point are tried in turn; a text that fits nowhere is left out. The
-    limits of the axes must be final: what is free depends on them.
+    Eight places around each point are tried in turn; a text that fits nowhere is left out, also
+    where only the numbers beside the axes have room. The limits of the axes must be final: what is
+    free depends on them.
     """
+    ax.autoscale_view()  # matplotlib would wait until it draws
     pixels = ax.transData.transform(points)
     per_point = ax.figure.dpi / 72.0
     height, width = 1.25 * size * per_point, 0.6 * size * per_point
@@ -268,6 +292,8 @@ def label_points(
     markers = np.column_stack([pixels - 2.0 * per_point, pixels + 2.0 * per_point])
     free = ax.transData.transform(np.empty((0, 2)) if avoid is None else avoid)
     written = [*np.column_stack([free, free])]
+    has_numbers = len(ax.get_xticks()) > 0
+    left, right = ax.bbox.intervalx if has_numbers else (-np.inf, np.inf)
     labels = []
     for k, text in enumerate(texts):
         taken = np.array([*np.delete(markers, k, axis=0), *written]).reshape(-1, 4)
@@ -278,7 +304,7 @@ def label_points(
             ]
             box = np.concatenate([low, low + np.array([width * len(text), height])])
             is_free = (box[2:] < taken[:, :2]).any(axis=1) | (taken[:, 2:] < box[:2]).any(axis=1)
-            if is_free.all():
+            if is_free.all() and left <= box[0] and box[2] <= right:
                 written.append(box)
                 aligned = {
                     "ha": {-1: "right", 0: "center", 1: "left"}[across],
