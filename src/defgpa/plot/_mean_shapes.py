@@ -222,8 +222,11 @@ def _label(
     along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors
     avoid = along.reshape(-1, 2)
     halo = [withStroke(linewidth=2, foreground="white")]  # to be read on dark circles, too
-    look = {"color": "#444444", "zorder": 4, "path_effects": halo}
-    return tuple(style.label_points(axes, points, labels, avoid=avoid, **look))
+    return tuple(
+        style.label_points(
+            axes, points, labels, avoid=avoid, color="#444444", zorder=4, path_effects=halo
+        )
+    )
 
 
 def allometry(
