@@ -16,7 +16,16 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted
 
 import defgpa
-from defgpa import Affine, AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
+from defgpa import (
+    Affine,
+    AffineGPA,
+    DefGPA,
+    ElasticGPA,
+    EuclideanGPA,
+    ShapePCA,
+    Shapes,
+    ThinPlateSpline,
+)
 from defgpa.formatting import render_table
 from support import smooth_family
 
@@ -160,6 +169,11 @@ def test_estimators_show_whether_they_are_fitted(labelled):
     model.fit(labelled[0])
     assert repr(model) == "DefGPA(warp=Affine()) fitted to 12 shapes, 20 landmarks, 2-D"
     check_is_fitted(model)
+    pca = ShapePCA(2)
+    assert repr(pca) == "ShapePCA(n_components=2)"
+    pca.fit(model.alignment_)
+    fitted = "fitted to 12 shapes, 20 landmarks, 2-D: 2 components"
+    assert repr(pca) == f"ShapePCA(n_components=2) {fitted}"
 
 
 def test_an_alignment_is_shown_in_one_line(labelled):
@@ -167,6 +181,7 @@ def test_an_alignment_is_shown_in_one_line(labelled):
     shapes = "Shapes(12 shapes, 20 landmarks, 2-D, none missing)"
     assert repr(alignment) == f"Alignment of {shapes} by Affine()"
     assert len(repr(EuclideanGPA().fit(labelled[0]).alignment_)) < 200
+    assert len(repr(alignment.diagnostics)) < 200  # without its arrays
 
 
 @pytest.mark.filterwarnings("ignore:Estimated landmarks far:defgpa.DefgpaWarning")

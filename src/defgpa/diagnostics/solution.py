@@ -88,6 +88,12 @@ class SpectralDiagnostics:
         """The number of axes that the reference is made of, k."""
         return int(self.residuals.shape[-1])
 
+    def __repr__(self) -> str:
+        return (
+            f"SpectralDiagnostics(gap={self.gap:.3g}, cohesion={self.cohesion:.3g}, "
+            f"converged={self.converged}, method={self.method!r}, storage={self.storage!r})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class DescentDiagnostics:

@@ -138,6 +138,13 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.sums_of_squares_ = None if self._alignment is None else _sum_squares(self._alignment)
         return self
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = super().__repr__(N_CHAR_MAX)
+        if not hasattr(self, "scores_"):
+            return parameters
+        (n, k), (m, d) = self.scores_.shape, self.mean_.shape
+        return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D: {k} components"
+
     def transform(self, shapes: ShapesLike | Alignment) -> Array:
         """Compute the scores (n, k) of shapes, those of the fit or new ones, gaps allowed.
 
