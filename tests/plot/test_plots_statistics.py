@@ -90,7 +90,9 @@ def test_pairwise_distances_stand_below_the_diagonal(model):
 @pytest.mark.parametrize("dim", [2, 3])
 def test_allometry_draws_scores_the_line_and_both_ends(dim):
     actual = allometry(moths(dim=dim), n_permutations=9)
-    drawn = plot.allometry(actual, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)])
+    drawn = plot.allometry(
+        actual, axes(), groups=["a"] * 6 + ["b"] * 6, links=[(0, 1), (2, 3)], magnify=1.0
+    )
     assert len(drawn.scores) == 2
     np.testing.assert_allclose(
         get_points(drawn.scores[1]), np.column_stack([actual.sizes, actual.scores])[6:]
@@ -99,13 +101,14 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
     np.testing.assert_allclose(ends[:, 0], [actual.sizes.min(), actual.sizes.max()])
     np.testing.assert_allclose(ends[:, 1], actual.predict_scores(ends[:, 0]), **EXACT)
     mean = actual.anova.tangents.mean(axis=0)
-    view = choose_view(mean, actual.predict([actual.sizes.min(), actual.sizes.max()]) - mean)
-    np.testing.assert_allclose(
-        get_points(drawn.smallest), view(actual.predict(actual.sizes.min())[0]), **EXACT
-    )
-    np.testing.assert_allclose(
-        get_points(drawn.largest), view(actual.predict(actual.sizes.max())[0]), **EXACT
-    )
+    expected = actual.predict([actual.sizes.min(), actual.sizes.max()])
+    view = choose_view(mean, expected - mean)
+    for end, shape, word in zip(drawn.ends, expected, ("smallest", "largest"), strict=True):
+        links = end.collections[-1].get_segments()
+        np.testing.assert_allclose(links, view(shape)[[[0, 1], [2, 3]]], **EXACT)
+        assert end.get_title() == f"expected of the {word}"
+    magnified = plot.allometry(actual, axes(), magnify=3.0).ends[0].get_title()
+    assert magnified == "expected of the smallest, change × 3"
 
 
 def test_landmarks_that_differ_are_full_and_named():

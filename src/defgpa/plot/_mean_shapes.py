@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from defgpa.arrays import Array
 from defgpa.plot import _style as style
+from defgpa.plot._ends import ShapeAxis, draw_ends
 from defgpa.plot._views import (
     Links,
-    View,
     choose_magnification,
     choose_view,
     draw_circles,
     draw_mean,
-    find_limits,
     prepare_map_axes,
     state_magnification,
 )
@@ -236,8 +234,9 @@ def allometry(
     groups: Sequence[Hashable] | None = None,
     links: Links = (),
     unit: str | None = None,
+    magnify: float | None = None,
 ) -> style.Artists:
-    """Draw regression scores over size, and beside them the shapes expected at both ends.
+    """Draw regression scores over size, and below them the shapes expected at both ends.
 
     Parameters
     ----------
@@ -251,11 +250,14 @@ def allometry(
         Landmarks to join by lines.
     unit : str, optional
         Of the sizes, for the label.
+    magnify : float, optional
+        The factor of the changes from the mean; by default one that makes them visible.
 
     Returns
     -------
     Artists
-        ``scores`` (one artist a group), ``line``, and the shapes ``smallest`` and ``largest``.
+        ``scores`` (one artist a group), ``line``, and ``ends``, the axes of the shapes expected of
+        the smallest and of the largest specimen.
 
     Examples
     --------
@@ -282,32 +284,14 @@ def allometry(
     )[0]
     axes.set(xscale="log", xlabel=style.add_unit("centroid size", unit), ylabel="regression score")
     _set_plain_ticks(axes, ends)
-    side_axes = _make_side_axes(axes)  # before the legend, which is as wide as is left
     handles = [line] if groups is None else [*scores.values(), line]
     words = f"R² = {row.r_squared:.3f}, P = {row.p:.3g}"
     style.add_legend(axes, handles, title=words, alignment="left")
     mean = allometry.anova.tangents.mean(axis=0)
-    expected = allometry.predict(ends)
-    view = choose_view(mean, expected - mean)
-    limits = find_limits(view, [mean, *expected])
-    joined = list(links)  # an iterator would be over after the first shape
-    drawn = [
-        _draw_group_shape(place, view, mean, shape, word, joined, limits)
-        for place, shape, word in zip(side_axes, expected, ("smallest", "largest"), strict=True)
-    ]
-    return style.Artists(
-        scores=tuple(scores.values()), line=line, smallest=drawn[0], largest=drawn[1]
-    )
-
-
-def _make_side_axes(ax: style.AnyAxes) -> tuple[style.AnyAxes, style.AnyAxes]:
-    """Return two small axes on the right of the axes, the lower one first."""
-    spec = ax.get_subplotspec()
-    if spec is None:  # placed by hand: outside of it
-        return ax.inset_axes((1.03, 0.0, 0.4, 0.45)), ax.inset_axes((1.03, 0.52, 0.4, 0.45))
-    parts = spec.subgridspec(2, 2, width_ratios=(2.2, 1.0))
-    ax.set_subplotspec(parts[:, 0])
-    return ax.figure.add_subplot(parts[1, 1]), ax.figure.add_subplot(parts[0, 1])
+    titles = ("expected of the smallest", "expected of the largest")
+    axis = ShapeAxis(mean, allometry.predict(ends) - mean, titles)
+    shapes, _ = draw_ends(axes, axis, None, list(links), magnify=magnify)
+    return style.Artists(scores=tuple(scores.values()), line=line, ends=shapes)
 
 
 def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
@@ -318,26 +302,3 @@ def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)
-
-
-def _draw_group_shape(
-    place: style.AnyAxes,
-    view: View,
-    mean: Array,
-    shape: Array,
-    word: str,
-    links: Links,
-    limits: Array,
-) -> Artist:
-    """Draw the shape expected at one end of the sizes over the mean."""
-    inset = prepare_map_axes(place)
-    draw_mean(inset, view(mean), links)
-    draw_mean(inset, view(shape), links, color=style.REFERENCE, linewidth=0.9)
-    size = 0.3 * style.choose_marker_size(len(mean))
-    look = {"markersize": size, "markeredgewidth": 0}
-    style.draw_dots(inset, view(mean), "mean", "o", style.MISSING, **look)
-    dots = style.draw_dots(inset, view(shape), word, "o", style.REFERENCE, **look)
-    inset.set_aspect("equal", adjustable="box")
-    inset.set(xlim=limits[0], ylim=limits[1])
-    inset.set_title(f"expected of the {word}\n(mean in grey)", fontsize=8, pad=2)
-    return dots

@@ -164,12 +164,12 @@ def _describe_allometry(allometry: Allometry, links: Links) -> Section:
     words = (
         f"Size explains {row.r_squared:.1%} of the variation of shape "
         f"(P {format_p(row.p)}). The regression score of a specimen is its "
-        "position along the change of shape with size; the shapes beside the plot are those that "
+        "position along the change of shape with size; the shapes below the plot are those that "
         "the regression predicts for the smallest and the largest specimen.",
     )
     table, picture = (
         _tabulate_effects(allometry.anova.table),
-        _draw("allometry", allometry, links=links),
+        _draw("allometry", allometry, height=5.6, links=links),
     )
     return Section("Shape and size", words, "Regression on log size", table, picture)
 
