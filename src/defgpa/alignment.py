@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 OUTPUTS = ("aligned", "superimposed", "back_projected")
+_NEGLIGIBLE_WEIGHT = 1e-4  # share of the largest weight: below, a landmark has no say
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,10 +278,14 @@ class Alignment:
 
     @cached_property
     def foldovers(self) -> Index:
-        """(n,): landmarks of each shape that have weight and lie where its warp folds over."""
+        """(n,): landmarks of each shape that have weight and lie where its warp folds over.
+
+        Those of a negligible weight, as shapes have that a robust fit rejected, do not count.
+        """
+        counted = self.weights > _NEGLIGIBLE_WEIGHT * self.weights.max()
         counts = [
-            warp.foldovers(points[counts]).sum()
-            for warp, points, counts in zip(self.warps, self.shapes, self.weights > 0, strict=True)
+            warp.foldovers(points[has_weight]).sum()
+            for warp, points, has_weight in zip(self.warps, self.shapes, counted, strict=True)
         ]
         return freeze(np.array(counts, dtype=np.intp))
 

@@ -128,6 +128,18 @@ def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
     assert estimator.robust is True
 
 
+def test_rejected_shape_has_no_say_in_the_smoothing():
+    """The warp of a shape in reverse order folds unless it is stiff."""
+    family = smooth_family(16, 30, 2, bend=0.05, noise=0.003, seed=4)
+    points = np.array(family.shapes.points)
+    points[7] = points[7, ::-1]
+    grid = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
+    robust = defgpa.select_smoothing(DefGPA(robust=True), points, grid=grid, fold_size=5)
+    clean = defgpa.select_smoothing(DefGPA(), np.delete(points, 7, axis=0), grid=grid, fold_size=5)
+    assert robust.best_value == clean.best_value
+    assert not robust.foldovers[robust.best_index]
+
+
 def test_result_is_saved_with_its_rejection(family, tmp_path):
     points, _ = displaced(family.shapes.points, 0.05, seed=3)
     alignment = DefGPA(robust=True).align(points)
