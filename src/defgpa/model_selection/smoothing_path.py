@@ -152,14 +152,14 @@ smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule c
                 f"A smoothing of {self.best_value:.3g} was chosen: it has the smallest "
                 f"cross-validation error (CVE) without folded warps and with an RMSE_d not above "
                 f"that of rigid alignment. The smallest CVE of all, {smallest:.4g}, is at "
-                f"{self.least_value:.3g}; this costs {100 * (chosen / smallest - 1):.2g} % in CVE."
+                f"{self.least_value:.3g}; this costs {_format_rise(smallest, chosen)} % in CVE."
             )
         return (
             f"A smoothing of {self.best_value:.3g} was chosen by the one-standard-error rule: the "
             f"stiffest without folded warps whose cross-validation error (CVE) is within one "
             f"standard error of the smallest. The smallest CVE, {smallest:.4g} ± {spread:.2g}, is "
             f"at {self.least_value:.3g}; the chosen smoothing has {chosen:.4g}, so the rule costs "
-            f"{100 * (chosen / smallest - 1):.2g} % in CVE."
+            f"{_format_rise(smallest, chosen)} % in CVE."
         )
 
     @property
@@ -267,7 +267,7 @@ class DialSurface(SmoothingPath):
             f"{where} were chosen: the smallest cross-validation error (CVE) without folded warps "
             f"and with an RMSE_d not above that of rigid alignment, {chosen:.4g}. The smallest of "
             f"all, {smallest:.4g}, is at a smoothing of {self.values[row]:.3g} and a rigidity of "
-            f"{self.rigidities[column]:g}; this costs {100 * (chosen / smallest - 1):.2g} % in CVE."
+            f"{self.rigidities[column]:g}; this costs {_format_rise(smallest, chosen)} % in CVE."
         )
 
     def __repr__(self) -> str:
@@ -283,6 +283,17 @@ def _compute_rmse_datum(alignment: Alignment) -> float:
         return alignment.rmse_datum
     except DegenerateShapeError:  # a warp has no inverse
         return float("nan")
+
+
+def _format_rise(smallest: float, chosen: float) -> str:
+    """Format the rise of an error in per cent: two digits, and no power of ten.
+
+    Examples
+    --------
+    >>> _format_rise(2.0, 6.41), _format_rise(2.0, 2.05)
+    ('220', '2.5')
+    """
+    return f"{float(f'{100 * (chosen / smallest - 1):.2g}'):g}"
 
 
 def _count_foldovers(alignment: Alignment) -> float:
