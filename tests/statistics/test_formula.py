@@ -87,6 +87,10 @@ def test_the_language_admits(right):
         "a b",
         "*".join(["(a + b)"] * 9),
         "((a + b)^9)^9",
+        "-" * 1900 + "a",
+        "I(" + "-" * 1900 + "a)",
+        "I(" + "+".join("a" * 900) + ")",
+        "+".join("a" * 999),
     ],
 )
 def test_the_language_refuses_in_a_sentence(right):
@@ -136,6 +140,7 @@ def test_functions_of_the_language_are_evaluated():
         ("log(gap)", "Functions need columns of numbers without gaps"),
         ("gap", "the column has 2 empty cells"),
         ("I(age / zero)", "not finite everywhere"),
+        ("I(1e99 * age * 1e99)", "larger than 1e"),
         ("k *", "an operator lacks"),
         ("exp(exp)", "has the name of a function"),
     ],

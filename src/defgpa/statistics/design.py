@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
+_MAX_VALUE = 1e150  # the squares of larger numbers overflow
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 
 
@@ -192,8 +193,11 @@ def design(
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
     columns = np.asarray(matrix, dtype=np.float64)
-    if not np.isfinite(columns).all():
-        raise ShapeError(f"The data of {formula!r} are not finite everywhere. Drop such shapes.")
+    if not (np.abs(columns) < _MAX_VALUE).all():
+        raise ShapeError(
+            f"The data of {formula!r} are not finite everywhere, or larger than {_MAX_VALUE:g}. "
+            "Drop such shapes."
+        )
     terms, slices = tuple(spans), tuple(spans.values())
     return Design(terms, columns, slices, matrix.model_spec, table, whitening)
 

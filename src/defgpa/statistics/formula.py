@@ -25,6 +25,7 @@ _KEYWORDS = {"degree", "raw"}  # of poly
 _MAX_LENGTH = 2000
 _MAX_DEPTH = 20
 _MAX_POWER = 12  # larger powers overflow
+_MAX_OPERATORS = 200  # each is a level of the recursion of parsers
 _MAX_TERMS = 1000  # products and powers of sums multiply terms without end
 
 _TOKEN = re.compile(
@@ -174,6 +175,10 @@ def _check_size(tokens: list[_Token], formula: str) -> None:
 
     The terms are counted in an expression of Python with the same operators, 1 for every name.
     """
+    if sum(token.kind == "operator" and token.text not in "()" for token in tokens) > _MAX_OPERATORS:
+        raise DefgpaError(
+            f"The formula {formula[:80]!r} has more than {_MAX_OPERATORS} operators. Leave terms out."
+        )
     python = {":": "@", "%in%": "*", "^": "**", "=": ",", **dict.fromkeys("+-*/(),")}
     words = [
         python.get(token.text) or token.text
