@@ -26,13 +26,13 @@ def make_shapes(missing=False):
 def bulk_reads(monkeypatch):
     """What reading in bulk returned, one entry a file."""
     results = []
-    plain = bulk.read_wide_in_bulk
+    plain = bulk.read_in_bulk
 
     def record(path, options):
         results.append(plain(path, options))
         return results[-1]
 
-    monkeypatch.setattr("defgpa.io.text.csv.read_wide_in_bulk", record)
+    monkeypatch.setattr("defgpa.io.text.csv.read_in_bulk", record)
     return results
 
 
@@ -64,4 +64,32 @@ def test_quoted_cells_are_left_to_the_plain_reader(tmp_path, bulk_reads):
     text = (tmp_path / "a.csv").read_text().replace("s7,", '"s,7",')
     (tmp_path / "a.csv").write_text(text)
     assert read_shapes(tmp_path / "a.csv").names[7] == "s,7"
+    assert bulk_reads == [None]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_large_table_of_landmarks_is_parsed_in_bulk(tmp_path, bulk_reads, missing):
+    shapes = make_shapes(missing)
+    write_shapes(shapes, tmp_path / "a.csv", format="csv-long")
+    again = read_shapes(tmp_path / "a.csv")
+    assert bulk_reads[0] is not None
+    np.testing.assert_array_equal(again.points, shapes.points)
+    np.testing.assert_array_equal(again.weights, shapes.weights)
+    assert (again.names, again.landmarks) == (shapes.names, shapes.landmarks)
+    assert again.metadata["variables"] == shapes.metadata["variables"]
+
+
+def test_a_large_table_of_one_shape_is_parsed_in_bulk(tmp_path, bulk_reads):
+    points = np.random.default_rng(0).normal(size=(30_000, 3))
+    np.savetxt(tmp_path / "a.csv", points, delimiter=",", header="x,y,z", comments="")
+    np.testing.assert_array_equal(read_shapes(tmp_path / "a.csv").points, [points])
+    assert bulk_reads[0] is not None
+
+
+def test_a_repeated_landmark_of_a_large_table_is_named_with_its_line(tmp_path, bulk_reads):
+    write_shapes(make_shapes(), tmp_path / "a.csv", format="csv-long")
+    lines = (tmp_path / "a.csv").read_text().split("\n")
+    (tmp_path / "a.csv").write_text("\n".join([*lines[:7], "", lines[6], *lines[7:]]))
+    with pytest.raises(FormatError, match=r"a\.csv, line 9: expected each landmark of shape 's0' o"):
+        read_shapes(tmp_path / "a.csv")
     assert bulk_reads == [None]

@@ -1,4 +1,4 @@
-"""Large wide tables: NumPy's C reader parses their numbers, without a string for each cell."""
+"""Large tables: NumPy's C reader parses their numbers, without a string for each cell."""
 
 from __future__ import annotations
 
@@ -20,17 +20,39 @@ from defgpa.io.text.columns import (
     find_quality_columns,
 )
 from defgpa.io.text.lines import MISSING_WORDS
-from defgpa.io.text.rows import build_shapes_by_name
+from defgpa.io.text.rows import build_shapes_by_name, read_by_shape, read_under_axes
 from defgpa.io.text.table import Table, parse_table, remove_guard
 
 _MIN_BYTES = 1_000_000  # below, the plain reader takes no time either
 _SAMPLE = 5  # lines that show how a table is written
 
 
+class _Rows(Sequence[Any]):
+    """Rows of a table that is kept by column: the words of each by the number of their column."""
+
+    def __init__(self, words: Mapping[int, Sequence[str]], count: int) -> None:
+        self._words, self._count = words, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> dict[int, str]:
+        return {column: words[row] for column, words in self._words.items()}
+
+
+class _CleanWords(dict[str, str]):
+    """The word of every cell, computed once: tables repeat names and labels."""
+
+    def __missing__(self, cell: str) -> str:
+        self[cell] = word = remove_guard(cell.strip())
+        return word
+
+
 @dataclass(frozen=True)
 class BulkTable(Table):
     """A table whose numbers are parsed; its rows have the cells of the other columns alone."""
 
+    words: Mapping[int, list[str]] = field(default_factory=dict)  # of the columns not parsed
     values: Array = field(default_factory=lambda: np.empty((0, 0)))  # (rows, parsed columns)
     places: Mapping[int, int] = field(default_factory=dict)  # column of the file to one of values
 
@@ -39,41 +61,60 @@ class BulkTable(Table):
         """The number of columns."""
         return len(self.header)
 
+    def column(self, number: int) -> list[str]:
+        """Return the words of one column that is not parsed."""
+        return self.words[number]
+
     def numbers(self, columns: Sequence[int]) -> Array:
         """Return (rows, columns) the numbers of these columns, in this order."""
+        if not self.places.keys() >= set(columns):
+            return super().numbers(columns)
         places = [self.places[column] for column in columns]
         if places == list(range(self.values.shape[1])):
             return self.values
         return self.values[:, places]
 
 
-def read_wide_in_bulk(path: Path, options: ReadOptions) -> Document | None:
-    """Read a large table with a shape a row and landmarks in its header; None for any other."""
+def read_in_bulk(path: Path, options: ReadOptions) -> Document | None:
+    """Read a large table whose header names landmarks, or x and y; None for any other.
+
+    None, too, for a table with a mistake: the plain reader knows its line.
+    """
     if path.stat().st_size < _MIN_BYTES:
         return None
     sample = _read_sample(path)
     if sample is None:
         return None
-    columns = find_coordinate_columns(path, sample.header_line, sample.header)
-    if columns is None:
+    axes = find_plain_axes(sample.header)
+    columns = None if axes else find_coordinate_columns(path, sample.header_line, sample.header)
+    if columns is not None:
+        quality = find_quality_columns(sample.header, columns)
+        parsed = [*columns[1].ravel().tolist(), *quality]
+    elif axes:
+        parsed = list(axes)
+    else:
         return None
-    quality = find_quality_columns(sample.header, columns)
-    parsed = [*columns[1].ravel().tolist(), *quality]
     values = _load_numbers(path, sample, parsed)
-    rows = None if values is None else _read_other_cells(path, sample, set(parsed))
-    if values is None or rows is None or len(rows) != len(values):
+    words = None if values is None else _read_words(path, sample, set(parsed), len(values))
+    if values is None or words is None:
         return None
     table = BulkTable(
         path,
         sample.header,
         sample.header_line,
-        rows,
-        range(sample.header_line + 1, sample.header_line + 1 + len(rows)),
+        _Rows(words, len(values)),
+        range(sample.header_line + 1, sample.header_line + 1 + len(values)),
         sample.delimiter,
+        words,
         values,
         {column: k for k, column in enumerate(parsed)},
     )
-    return build_shapes_by_name(table, columns, options)
+    if columns is not None:
+        return build_shapes_by_name(table, columns, options)
+    try:
+        return read_by_shape(table, options) or read_under_axes(table, options)
+    except FormatError:
+        return None
 
 
 def _read_sample(path: Path) -> Table | None:
@@ -86,8 +127,8 @@ def _read_sample(path: Path) -> Table | None:
         table = parse_table(path, text)
         if not table.header or not table.delimiter:
             return None
-        is_other = find_plain_axes(table.header) or find_array_slices(table.header)
-        return None if is_other or table.header[0].strip() == "scorer" else table
+        is_other = find_array_slices(table.header) or table.header[0].strip() == "scorer"
+        return None if is_other else table
     except (OSError, UnicodeDecodeError, FormatError):
         return None
 
@@ -117,21 +158,26 @@ def _parse_cell(cell: str) -> float:
     return float("nan") if word.lower() in MISSING_WORDS else float(word)
 
 
-def _read_other_cells(path: Path, sample: Table, parsed: set[int]) -> list[Any] | None:
-    """Read the cells of each row outside the parsed columns; None if one is quoted."""
+def _read_words(
+    path: Path, sample: Table, parsed: set[int], count: int
+) -> dict[int, list[str]] | None:
+    """Read the columns that are not parsed; None if a cell is quoted, or rows are not as many."""
     others = [k for k in range(len(sample.header)) if k not in parsed]
     max_split = max(others, default=-1) + 1
     mark, n_marks = sample.delimiter, len(sample.header) - 1
-    rows: list[Any] = []
+    words: dict[int, list[str]] = {k: [] for k in others}
+    clean, n_rows = _CleanWords(), 0
     with path.open(encoding="utf-8-sig") as stream:
         try:
             for line in islice(stream, sample.header_line, None):
-                if not line.strip():
-                    continue
                 if line.count(mark) != n_marks or '"' in line:
-                    return None
+                    if line.strip():
+                        return None
+                    continue
                 cells = line.split(mark, max_split)
-                rows.append({k: remove_guard(cells[k].strip()) for k in others})
+                for k, column in words.items():
+                    column.append(clean[cells[k]])
+                n_rows += 1
         except UnicodeDecodeError:
             return None
-    return rows
+    return words if n_rows == count else None

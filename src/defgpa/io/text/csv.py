@@ -21,7 +21,7 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing, read_head
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.across import read_array, read_coordinate_rows, read_single_coordinates
-from defgpa.io.text.bulk import read_wide_in_bulk
+from defgpa.io.text.bulk import read_in_bulk
 from defgpa.io.text.columns import find_coordinate_columns, find_plain_axes, find_serial_columns
 from defgpa.io.text.deeplabcut import is_tracking_header, read_tracking
 from defgpa.io.text.lines import (
@@ -69,7 +69,7 @@ _LAYOUTS = (
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """Read a table in whatever layout it is: its header tells, or else its columns do."""
-    document = _read_blocks(path) or read_wide_in_bulk(path, options)
+    document = _read_blocks(path) or read_in_bulk(path, options)
     if document is None:
         table = read_table(path)
         document = next(filter(None, (read(table, options) for read in _LAYOUTS)))
