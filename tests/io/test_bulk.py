@@ -90,6 +90,8 @@ def test_a_repeated_landmark_of_a_large_table_is_named_with_its_line(tmp_path, b
     write_shapes(make_shapes(), tmp_path / "a.csv", format="csv-long")
     lines = (tmp_path / "a.csv").read_text().split("\n")
     (tmp_path / "a.csv").write_text("\n".join([*lines[:7], "", lines[6], *lines[7:]]))
-    with pytest.raises(FormatError, match=r"a\.csv, line 9: expected each landmark of shape 's0' o"):
+    with pytest.raises(
+        FormatError, match=r"a\.csv, line 9: expected each landmark of shape 's0' o"
+    ):
         read_shapes(tmp_path / "a.csv")
     assert bulk_reads == [None]

@@ -175,9 +175,10 @@ def _check_size(tokens: list[_Token], formula: str) -> None:
 
     The terms are counted in an expression of Python with the same operators, 1 for every name.
     """
-    if sum(token.kind == "operator" and token.text not in "()" for token in tokens) > _MAX_OPERATORS:
+    if sum(token.kind == "operator" for token in tokens) > _MAX_OPERATORS:
         raise DefgpaError(
-            f"The formula {formula[:80]!r} has more than {_MAX_OPERATORS} operators. Leave terms out."
+            f"The formula {formula[:80]!r} has more than {_MAX_OPERATORS} operators. Leave terms "
+            "out."
         )
     python = {":": "@", "%in%": "*", "^": "**", "=": ",", **dict.fromkeys("+-*/(),")}
     words = [
