@@ -36,7 +36,7 @@ class _Rows(Sequence[Any]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, row: Any) -> dict[int, str]:
+    def __getitem__(self, row: Any) -> Any:
         return {column: words[row] for column, words in self._words.items()}
 
 
