@@ -46,11 +46,14 @@ def nearby_shapes(shapes):
 LONGEST = (
     "test_site",
     "test_report_browser",
-    "test_datum_space_rigid",
+    "test_app_browser",
+    "test_hostile_inputs",
     "test_report",
-    "test_findings_on_all_routes",
-    "test_warp_conformance",
+    "test_cli_results",
+    "test_cross_validation",
+    "test_project",
     "test_known_truth",
+    "test_cli",
 )
 
 
