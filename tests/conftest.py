@@ -1,4 +1,4 @@
-"""Fixtures: generic families of shapes, full and partial, and one BLAS thread for all tests."""
+"""Fixtures: families of shapes, the command line, and one BLAS thread for all tests."""
 
 import gc
 
@@ -7,6 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from defgpa import Shapes
+from defgpa.cli import main
 from support import FAMILIES, smooth_family
 
 
@@ -41,6 +42,19 @@ def nearby_shapes(shapes):
     offset = 0.5 * np.sin(np.arange(shapes.n_shapes * shapes.n_dims)).reshape(-1, 1, shapes.n_dims)
     centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
     return shapes.with_points(centred + offset)
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs a command: exit code, standard output, standard error."""
+
+    def run_command(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run_command
 
 
 LONGEST = (

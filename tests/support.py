@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -275,3 +276,22 @@ def make_smoothing_path(values, cve, reference, datum, standard_error=None, fold
     ]
     sound = None if foldovers is None else counts == 0
     return SmoothingPath(values, cve, alignments, None, standard_error, sound=sound)
+
+
+@contextmanager
+def cluster(n_workers=1, processes=False):
+    """A small Dask cluster on this machine, without a dashboard and without noise."""
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=processes,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            ) as made,
+            distributed.Client(made) as client,
+        ):
+            yield client

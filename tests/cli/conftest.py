@@ -1,18 +1,15 @@
-"""The command line as tests call it."""
+"""A file that the commands read."""
 
 import pytest
 
-from defgpa.cli import main
+import defgpa
+from defgpa.datasets import load_wings
 
 
-@pytest.fixture
-def run(capsys):
-    """Return a function that runs a command: exit code, standard output, standard error."""
-
-    def run_command(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run_command
+@pytest.fixture(scope="session")
+def wings(tmp_path_factory):
+    """Eight wings in a TPS file, which holds no landmark labels."""
+    path = tmp_path_factory.mktemp("wings") / "wings.tps"
+    few = load_wings().take(range(8))
+    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), path)
+    return path

@@ -25,15 +25,6 @@ from support import EXACT
 
 
 @pytest.fixture(scope="module")
-def wings(tmp_path_factory):
-    path = tmp_path_factory.mktemp("wings") / "wings.tps"
-    few = load_wings().take(range(8))
-    # the format holds no landmark labels
-    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def result(wings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("result")
     with pytest.raises(SystemExit) as stop:

@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa.datasets import load_wings, smooth_family
+from defgpa.datasets import smooth_family
 from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
 from support import EXACT
-
-
-@pytest.fixture(scope="module")
-def wings(tmp_path_factory):
-    path = tmp_path_factory.mktemp("wings") / "wings.tps"
-    few = load_wings().take(range(8))
-    defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), path)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 For each kind of finding a small set that provokes it.
 """
 
-import contextlib
-import logging
 import warnings
 from dataclasses import dataclass
 
@@ -31,7 +29,7 @@ from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps, consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
-from support import EXACT, FAMILIES, shared_points, smooth_family
+from support import EXACT, FAMILIES, cluster, shared_points, smooth_family
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning"),
@@ -133,24 +131,6 @@ def assert_same_findings(findings, expected, rtol=1e-4):
         assert set(finding.values) == set(expected_finding.values)
         for name, value in finding.values.items():
             np.testing.assert_allclose(value, expected_finding.values[name], rtol=rtol, atol=1e-9)
-
-
-@contextlib.contextmanager
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=1,
-                threads_per_worker=1,
-                processes=False,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-            ) as made,
-            distributed.Client(made) as client,
-        ):
-            yield client
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
 import signal
-import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from joblib import parallel_config
 import defgpa
 from defgpa.solvers import Iterative
 from defgpa.tuning import Tuning
-from support import PARITY, smooth_family
+from support import PARITY, cluster, smooth_family
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -31,27 +28,9 @@ pytestmark = [
 ]
 
 
-@contextlib.contextmanager
-def cluster(n_workers=2, processes=False):
-    """A small cluster on this machine, without a dashboard and without noise."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                processes=processes,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-            ) as made,
-            distributed.Client(made) as client,
-        ):
-            yield client
-
-
 @pytest.fixture(scope="module")
 def client():
-    with cluster() as made:
+    with cluster(n_workers=2) as made:
         yield made
 
 
@@ -64,11 +43,11 @@ def chunked(points, size=2):
 def test_a_cluster_gives_the_answer_of_one_machine(client, d, missing):
     points = smooth_family(seed=d, n=7, m=45, d=d, missing=missing)
     expected = defgpa.DefGPA().fit(points).alignment_
-    distributed = defgpa.distributed.align(chunked(points), defgpa.DefGPA(), client)
-    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
-    np.testing.assert_allclose(distributed.eigenvalues, expected.eigenvalues, **SAME)
-    np.testing.assert_allclose(distributed.rmse_reference, expected.rmse_reference, **SAME)
-    np.testing.assert_allclose(distributed.aligned().compute(), expected.aligned, **SAME)
+    on_cluster = defgpa.distributed.align(chunked(points), defgpa.DefGPA(), client)
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
+    np.testing.assert_allclose(on_cluster.eigenvalues, expected.eigenvalues, **SAME)
+    np.testing.assert_allclose(on_cluster.rmse_reference, expected.rmse_reference, **SAME)
+    np.testing.assert_allclose(on_cluster.aligned().compute(), expected.aligned, **SAME)
 
 
 def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
@@ -76,36 +55,36 @@ def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
     expected = defgpa.DefGPA().fit(points).alignment_
     few = Tuning(landmarks_per_block=50)
     exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
-    distributed = defgpa.distributed.align(chunked(points), exact, client)
-    assert distributed.diagnostics.method == "iterative"
-    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+    on_cluster = defgpa.distributed.align(chunked(points), exact, client)
+    assert on_cluster.diagnostics.method == "iterative"
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
 
 
 def test_features_that_do_not_fit_are_made_again_and_again(client):
     points = smooth_family(seed=5, n=5, m=60, d=2, missing=0.1)
     expected = defgpa.DefGPA().fit(points).alignment_
-    distributed = defgpa.distributed.align(chunked(points), defgpa.DefGPA(memory_budget=0), client)
-    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+    on_cluster = defgpa.distributed.align(chunked(points), defgpa.DefGPA(memory_budget=0), client)
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
 
 
 def test_many_partial_shapes_go_through_one_shape_here_as_there(client):
     points = smooth_family(seed=6, n=140, m=20, d=2, missing=0.15)
     expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
-    distributed = defgpa.distributed.align(
+    on_cluster = defgpa.distributed.align(
         chunked(points, 50), defgpa.DefGPA(defgpa.Affine()), client
     )
-    np.testing.assert_allclose(distributed.eigenvalues, expected.eigenvalues, **SAME)
-    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+    np.testing.assert_allclose(on_cluster.eigenvalues, expected.eigenvalues, **SAME)
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
 
 
 def test_poor_conditioning_takes_the_sure_way_there_too(client):
     points = smooth_family(seed=7, n=5, m=90, d=2)
     stiffless = defgpa.DefGPA(defgpa.ThinPlateSpline(7, smoothing=1e-8))
     expected = stiffless.fit(points).alignment_
-    distributed = defgpa.distributed.align(chunked(points), stiffless, client)
-    assert distributed.diagnostics.condition.max() > 1e7
+    on_cluster = defgpa.distributed.align(chunked(points), stiffless, client)
+    assert on_cluster.diagnostics.condition.max() > 1e7
     # so little smoothing leaves a gap of 6e-6: what rounding does to P is magnified by its inverse
-    np.testing.assert_allclose(distributed.reference, expected.reference, **PARITY)
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **PARITY)
 
 
 def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):
@@ -122,8 +101,8 @@ def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):
     )
     stored[:] = points
     for source in (files, str(tmp_path / "set.zarr")):
-        distributed = defgpa.distributed.align(source, defgpa.DefGPA(defgpa.Affine()), client)
-        np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+        on_cluster = defgpa.distributed.align(source, defgpa.DefGPA(defgpa.Affine()), client)
+        np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
     named = defgpa.distributed.align(files, defgpa.DefGPA(defgpa.Affine()), client)
     assert named.names == ("a0", "b0", "a1", "b1")
 
@@ -134,10 +113,10 @@ def test_a_lone_landmark_is_placed_and_the_whole_can_be_gathered(client):
     with pytest.warns(defgpa.DefgpaWarning, match="one shape only"):
         expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
     with pytest.warns(defgpa.DefgpaWarning, match="one shape only"):
-        distributed = defgpa.distributed.align(
+        on_cluster = defgpa.distributed.align(
             chunked(points), defgpa.DefGPA(defgpa.Affine()), client
         )
-    gathered = distributed.gather()
+    gathered = on_cluster.gather()
     np.testing.assert_allclose(gathered.reference, expected.reference, **SAME)
     np.testing.assert_allclose(gathered.rmse_datum, expected.rmse_datum, **SAME)
     assert gathered.lone_landmarks == expected.lone_landmarks
@@ -168,7 +147,7 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
 
     products = []
     explain = DistributedCost._explain
-    with cluster(processes=True) as client:
+    with cluster(n_workers=2, processes=True) as client:
         pids = list(client.run(os.getpid).values())
 
         def kills_at_the_second_product(self, block):
@@ -178,13 +157,13 @@ def test_a_killed_worker_does_not_lose_the_run(monkeypatch):
             return explain(self, block)
 
         monkeypatch.setattr(DistributedCost, "_explain", kills_at_the_second_product)
-        distributed = defgpa.distributed.align(
+        on_cluster = defgpa.distributed.align(
             chunked(points), defgpa.DefGPA(solver=Iterative(accuracy=1e-12)), client
         )
         alive = list(client.run(os.getpid).values())
     assert pids[0] not in alive
     assert len(products) > 2
-    np.testing.assert_allclose(distributed.reference, expected.reference, **SAME)
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
 
 
 def test_folds_run_on_a_cluster_with_the_same_digits(client):
@@ -192,5 +171,5 @@ def test_folds_run_on_a_cluster_with_the_same_digits(client):
     estimator = defgpa.EuclideanGPA()
     expected = defgpa.cross_validate(estimator, points, fold_size=3)
     with parallel_config(backend="dask", wait_for_workers_timeout=30):
-        distributed = defgpa.cross_validate(estimator, points, fold_size=3, n_jobs=2)
-    assert distributed.error == expected.error
+        on_cluster = defgpa.cross_validate(estimator, points, fold_size=3, n_jobs=2)
+    assert on_cluster.error == expected.error

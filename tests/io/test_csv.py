@@ -13,13 +13,9 @@ from io_support import awkward_shapes, specimens
 
 
 @pytest.fixture
-def table(tmp_path):
-    """Reads a text as if it were the content of set.csv."""
-
+def table(read_text):
     def read(text, suffix=".csv", **options):
-        path = tmp_path / f"set{suffix}"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_shapes(path, **options)
+        return read_text(f"set{suffix}", text, **options)
 
     return read
 

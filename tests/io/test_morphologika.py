@@ -1,6 +1,7 @@
 """Morphologika files: sections in any case and order, words for missing points, 1-based links."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,15 +16,8 @@ ROWS = "[rawpoints]\n'#1\n1 2\n3 4\n5 6\n'#2\n7 8\n9 10\n11 12\n"
 
 
 @pytest.fixture
-def morphologika(tmp_path):
-    """Reads a text as if it were the content of set.txt."""
-
-    def read(text, **options):
-        path = tmp_path / "set.txt"
-        path.write_bytes(text.encode())
-        return read_shapes(path, **options)
-
-    return read
+def morphologika(read_text):
+    return partial(read_text, "set.txt")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """NTS files: the header says how many, the rest follows from it."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +13,8 @@ from io_support import awkward_shapes
 
 
 @pytest.fixture
-def nts(tmp_path):
-    """Reads a text as if it were the content of set.nts."""
-
-    def read(text, **options):
-        path = tmp_path / "set.nts"
-        path.write_bytes(text.encode())
-        return read_shapes(path, **options)
-
-    return read
+def nts(read_text):
+    return partial(read_text, "set.nts")
 
 
 POINTS = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]

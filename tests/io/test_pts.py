@@ -1,6 +1,7 @@
 """Several formats share the suffix .pts: the first line tells which one it is."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,15 +16,8 @@ SKULL = "Version 1.0\n3\nS0000 1 2 3\nS0001 9999 9999 9999\nS0002 7.5 8.5 9999\n
 
 
 @pytest.fixture
-def pts(tmp_path):
-    """Reads a text as if it were the content of one.pts."""
-
-    def read(text, **options):
-        path = tmp_path / "one.pts"
-        path.write_bytes(text.encode())
-        return read_shapes(path, **options)
-
-    return read
+def pts(read_text):
+    return partial(read_text, "one.pts")
 
 
 @pytest.mark.parametrize("text", [FACE, FACE.replace("\n", "\r\n"), FACE.replace("{\n", "{\n\n")])

@@ -1,6 +1,7 @@
 """TPS files: every convention of tpsDig and geomorph reads right, and mistakes are located."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +13,8 @@ from io_support import awkward_shapes
 
 
 @pytest.fixture
-def tps(tmp_path):
-    """Reads a text as if it were the content of wings.tps."""
-
-    def read(text, **options):
-        path = tmp_path / "wings.tps"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_shapes(path, **options)
-
-    return read
+def tps(read_text):
+    return partial(read_text, "wings.tps")
 
 
 def test_names_images_and_comments_are_kept(tps):

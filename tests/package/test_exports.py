@@ -12,7 +12,6 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes
-from defgpa.cli import main
 from defgpa.exports import build_component_meshes, export, write_component_meshes
 from defgpa.meshes import Mesh, read_mesh
 from defgpa.statistics import centroid_sizes, tangent_space
@@ -247,17 +246,6 @@ def test_2d_shapes_have_no_meshes():
 
 
 # The command line
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        message = capsys.readouterr()
-        return stop.value.code, message.out, message.err
-
-    return call
 
 
 @pytest.mark.parametrize("to", ["slicermorph", "r", "morphoj", "meshes"])

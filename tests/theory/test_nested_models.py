@@ -1,13 +1,12 @@
 """A richer family of warps leaves less over: P_tps ≼ P_affine, with equality as θ → ∞."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, ThinPlateSpline
-from support import EXACT, LIMIT, assert_same_shape, cost_of
+from defgpa import Affine, ThinPlateSpline
+from support import EXACT, cost_of
 
 SPLINE = ThinPlateSpline(points_per_axis=4)
 
@@ -20,20 +19,6 @@ def smallest(matrix):
 def test_splines_explain_at_least_what_affine_maps_explain(smoothing, shapes):
     spline = replace(SPLINE, smoothing=smoothing)
     assert smallest(cost_of(shapes, Affine()) - cost_of(shapes, spline)) > -EXACT["atol"]
-
-
-def test_less_smoothing_explains_more(shapes):
-    costs = [cost_of(shapes, replace(SPLINE, smoothing=s)) for s in (1e-6, 1e-4, 1e-2, 1.0)]
-    for softer, stiffer in pairwise(costs):
-        assert smallest(stiffer - softer) > -EXACT["atol"]
-        assert np.linalg.norm(stiffer - softer) > 0.1
-
-
-def test_a_stiff_spline_is_an_affine_map(shapes):
-    stiff = replace(SPLINE, smoothing=1e8)
-    np.testing.assert_allclose(cost_of(shapes, stiff), cost_of(shapes, Affine()), **LIMIT)
-    expected = DefGPA(Affine()).fit(shapes).reference_
-    assert_same_shape(DefGPA(stiff).fit(shapes).reference_, expected, rtol=LIMIT["rtol"])
 
 
 @pytest.mark.parametrize("smoothing", [1e12, 1e20, 1e100])
