@@ -628,7 +628,11 @@ def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
     )
     assert code == 0, err
     assert "log(size):kind" in out
-    assert "Trajectories through 3 stages" in out
+    assert "Trajectories through 3 stages: 1, 2, 3" in out
+    words = ("test", folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9)
+    words = (*words, "--trajectories", "kind,site", "--stages")
+    assert "Trajectories through 3 stages: 3, 1, 2" in run(*words, "3, 1,2")[1]
+    assert "must name each of '1', '2', '3' once" in run(*words, "1,2")[2]
     assert "Measurement error of 2 replicates" in out
     assert len(table(folder / "all" / "allometric_scores.csv")) == 12
     assert defgpa.read_shapes(folder / "all" / "size_corrected.csv").points.shape == (12, 8, 2)

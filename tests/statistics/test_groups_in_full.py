@@ -145,6 +145,13 @@ def test_stages_that_are_numbers_follow_each_other_in_their_order():
     names = ["late", "early"]
     words = trajectories(x[stages > 1], groups[stages > 1], np.tile(names, 12), 9)
     assert list(words.stages) == names
+    turned = trajectories(
+        x[stages > 1], groups[stages > 1], np.tile(names, 12), 9, order=["early", "late"]
+    )
+    assert turned.stages == ("early", "late")
+    np.testing.assert_allclose(turned.means, words.means[:, ::-1], **EXACT)
+    with pytest.raises(DefgpaError, match="must name each of 'late', 'early' once; got early"):
+        trajectories(x[stages > 1], groups[stages > 1], np.tile(names, 12), 9, order=["early"])
 
 
 def test_the_form_of_a_path_does_not_depend_on_where_and_how_it_lies():

@@ -94,6 +94,12 @@ _NAMES = ResultNames(
     help="Compare the paths of groups through the same stages; two columns.",
 )
 @options.option(
+    "--stages",
+    metavar="A,B,…",
+    group=options.ANALYSIS,
+    help="The order of the stages of --trajectories; default: that of numbers, or of the file.",
+)
+@options.option(
     "--measurement-error",
     "replicates",
     metavar="SUBJECT,REPLICATE",
@@ -143,6 +149,7 @@ def command(
     individual: str | None,
     slopes: str | None,
     paths: str | None,
+    stages: str | None,
     replicates: str | None,
     ss_type: str,
     error: str | None,
@@ -164,6 +171,8 @@ def command(
             "Nothing to test: give --formula, --landmarks, --allometry, --slopes, --trajectories, "
             "--repeatability or --measurement-error."
         )
+    if stages and not paths:
+        raise click.UsageError("--stages orders the stages of --trajectories: give that too.")
     for option, word in (("--pairwise", pairwise), ("--error", error), ("--against", against)):
         if word and not formula:
             raise click.UsageError(f"{option} goes with a model: give --formula too.")
@@ -185,7 +194,7 @@ def command(
         if slopes:
             _compare_slopes(analysis, slopes)
         if paths:
-            _compare_trajectories(analysis, paths)
+            _compare_trajectories(analysis, paths, stages)
         if landmarks:
             _compare_landmarks(analysis, landmarks, between)
         if individual:
@@ -245,12 +254,13 @@ def _compare_slopes(analysis: Analysis, name: str) -> None:
     analysis.files.write_shapes("size_corrected", shapes.points, shapes.names, shapes.landmarks)
 
 
-def _compare_trajectories(analysis: Analysis, names: str) -> None:
+def _compare_trajectories(analysis: Analysis, names: str, order: str | None) -> None:
     """Compare the paths of groups through stages."""
     from defgpa.statistics import trajectories
 
     groups, stages = _find_two_columns(analysis, names, "--trajectories")
-    result = analysis.permute(trajectories, analysis.sample, groups, stages)
+    words = None if order is None else [word.strip() for word in order.split(",")]
+    result = analysis.permute(trajectories, analysis.sample, groups, stages, order=words)
     values = {"groups": result.groups, "lengths": result.lengths, "pairs": result.records()}
     analysis.add("trajectories", result, values, "trajectories")
 

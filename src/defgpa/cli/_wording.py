@@ -34,7 +34,7 @@ CLI_WORDING = Wording(
         "not-converged": "A larger --smoothing or fewer --points-per-axis help.",
         "proportions-undetermined": "--proportions L1,L2[,L3]",
         "foldovers": "A larger --smoothing would straighten it.",
-        "far-estimates": "estimated.csv",
+        "far-estimates": "estimated.csv, which defgpa complete writes,",
         "planar-shapes": "They are analysed in the plane.",
     },
     name_option=name_cli_option,

@@ -370,7 +370,9 @@ def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
     rows = paths.cells()
     header = ("Pair", "Length difference", "P", "Angle", "P", "Form", "P")[: len(rows[0])]
     picture = _draw("trajectories", paths)
-    return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture)
+    lengths = zip(paths.groups, map(format_number, paths.lengths), strict=True)
+    further = (("Lengths of the paths", [("Group", "Path length"), *lengths]),)
+    return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture, further)
 
 
 def _describe_measurement_error(error: MeasurementError, links: Links) -> Section:

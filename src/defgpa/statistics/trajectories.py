@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
@@ -102,6 +102,7 @@ def trajectories(
     n_permutations: int = 999,
     seed: int = 0,
     *,
+    order: Sequence[object] | None = None,
     chance: str = "rotations",
     space: str = "superimposed",
     superimpose: bool = True,
@@ -114,8 +115,10 @@ def trajectories(
     x : Alignment, Shapes, array (n, m, d) with NaN, or Sample
         The specimens. Missing landmarks are completed.
     groups, stages : sequence of n labels
-        Of every specimen. Stages that are numbers follow each other in their order, words in that
-        of their first appearance; every group has specimens at every stage.
+        Of every specimen; every group has specimens at every stage.
+    order : sequence of str, optional
+        The stages, from the first to the last. By default numbers are sorted, and words follow in
+        the order of their first appearance.
     chance : {"rotations", "residuals"}
         How P is found: residuals of the model without an interaction are rotated at random, or
         permuted, as RRPP does. P of permuted residuals is too small for angles.
@@ -131,7 +134,7 @@ def trajectories(
     sample = build_sample(x, space=space, superimpose=superimpose)
     n = sample.shapes.n_shapes
     names, codes = encode_groups(groups, n, "groups")
-    steps, times = _encode_stages(stages, n)
+    steps, times = _encode_stages(stages, n, order)
     cells = codes * len(steps) + times
     counts = np.bincount(cells, minlength=len(names) * len(steps))
     if len(names) < 2 or len(steps) < 2 or not counts.all():
@@ -178,14 +181,29 @@ def trajectories(
     )
 
 
-def _encode_stages(stages: Sequence[object], n: int) -> tuple[tuple[str, ...], Index]:
+def _encode_stages(
+    stages: Sequence[object], n: int, order: Sequence[object] | None
+) -> tuple[tuple[str, ...], Index]:
     """Return the names of stages in the order of the path, and each specimen's stage (n,)."""
     names, codes = encode_groups(stages, n, "stages")
+    if order is not None:
+        path = tuple(map(str, order))
+        if sorted(path) != sorted(names):
+            raise DefgpaError(
+                f"The order of the stages must name each of {format_names(names)} once; got "
+                f"{', '.join(path)}."
+            )
+    else:
+        path = _sort_numbers(names)
+    return path, np.array([path.index(name) for name in names])[codes]
+
+
+def _sort_numbers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that are all numbers in their order, others as they are."""
     try:
-        order = np.argsort([float(name) for name in names], kind="stable")
+        return tuple(sorted(names, key=float))
     except ValueError:
-        return names, codes
-    return tuple(names[k] for k in order), order.argsort()[codes]
+        return names
 
 
 def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
