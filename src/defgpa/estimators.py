@@ -281,7 +281,27 @@ class AlignmentEstimator(SklearnInterface):
         return -float(np.sqrt(average(squares, specimens.unequal_weights, counts)))
 
 
-class DefGPA(AlignmentEstimator):
+class WarpEstimator(AlignmentEstimator):
+    """What the estimators have in common that fit a warp of the same family to every shape."""
+
+    warp: WarpModel | None = None
+    _features_per_landmark = USUAL_FEATURES
+    _early_stiffness = STIFF_ROUNDS
+
+    @property
+    def _model(self) -> WarpModel:
+        """The warp model in use: the one given, or thin-plate splines; checked."""
+        model = ThinPlateSpline() if self.warp is None else self.warp
+        if isinstance(model, type) or not callable(getattr(model, "basis", None)):
+            raise TypeError(
+                f"The 'warp' parameter of {type(self).__name__} must be a warp model such as "
+                "ThinPlateSpline() or Affine(): an object with a method basis(points). "
+                f"Got {self.warp!r} instead."
+            )
+        return model
+
+
+class DefGPA(WarpEstimator):
     """Deformable generalised Procrustes analysis, in closed form.
 
     One unknown reference shape and one warp per shape are estimated together; the solution is the
@@ -335,9 +355,6 @@ class DefGPA(AlignmentEstimator):
     True
     """
 
-    _features_per_landmark = USUAL_FEATURES
-    _early_stiffness = STIFF_ROUNDS
-
     def __init__(
         self,
         warp: WarpModel | None = None,
@@ -358,11 +375,6 @@ class DefGPA(AlignmentEstimator):
         self.output = output
         self.robust = robust
         self.tuning = tuning
-
-    @property
-    def _model(self) -> WarpModel:
-        """The warp model in use: the one given, or the default."""
-        return _check_model(self.warp)
 
     def _method(self, dim: int) -> Method:
         """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
@@ -412,7 +424,7 @@ class DefGPA(AlignmentEstimator):
 
     def _prepare(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model = self._method(shapes.n_dims), _check_model(self.warp)
+        method, model = self._method(shapes.n_dims), self._model
         geometry = shapes.geometry.project_to_planes()
         rank = int(geometry.ranks.max())
         local = LocalShapes(
@@ -422,7 +434,7 @@ class DefGPA(AlignmentEstimator):
         return DeformableProblem(shapes, local, model, method, cost)
 
 
-class ElasticGPA(AlignmentEstimator):
+class ElasticGPA(WarpEstimator):
     """From rigid to elastic on one dial: between EuclideanGPA and DefGPA, and often better.
 
     Rigid alignment charges every deformation fully, the deformable one charges bending only. Here
@@ -467,9 +479,6 @@ class ElasticGPA(AlignmentEstimator):
     ((20, 2), True)
     """
 
-    _features_per_landmark = USUAL_FEATURES
-    _early_stiffness = STIFF_ROUNDS
-
     def __init__(
         self,
         warp: WarpModel | None = None,
@@ -488,11 +497,6 @@ class ElasticGPA(AlignmentEstimator):
         self.robust = robust
         self.tuning = tuning
         self.output = output
-
-    @property
-    def _model(self) -> WarpModel:
-        """The warp model in use: the one given, or the default."""
-        return _check_model(self.warp, "ElasticGPA")
 
     @property
     def _deformable(self) -> DefGPA:
@@ -705,14 +709,3 @@ def _check_rigidity(rigidity: object) -> float:
             f"Got {rigidity!r} instead."
         )
     return float(rigidity)
-
-
-def _check_model(warp: WarpModel | None, owner: str = "DefGPA") -> WarpModel:
-    """Return the warp model, by default thin-plate splines, or raise a TypeError."""
-    model = ThinPlateSpline() if warp is None else warp
-    if isinstance(model, type) or not callable(getattr(model, "basis", None)):
-        raise TypeError(
-            f"The 'warp' parameter of {owner} must be a warp model such as ThinPlateSpline() or "
-            f"Affine(): an object with a method basis(points). Got {warp!r} instead."
-        )
-    return model
