@@ -137,11 +137,6 @@ def require_linkage(visible: Mask, names: Sequence[str], dim: int) -> None:
         )
 
 
-def group_by_overlap(visible: Mask, min_shared: int) -> list[Index]:
-    """Return groups of shapes; two groups that share ``min_shared`` landmarks become one."""
-    return group_shapes(visible, lambda shared: shared.sum(axis=1) >= min_shared)
-
-
 def group_shapes(visible: Mask, is_linked: LinkTest) -> list[Index]:
     """Return groups of shapes, the largest first; two groups become one if they are linked.
 

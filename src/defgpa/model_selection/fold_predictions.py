@@ -19,7 +19,7 @@ from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.diagnostics.checks import (
     check_solution,
     compute_cohesion,
-    group_by_overlap,
+    group_shapes,
     refuse_degenerate_shapes,
     require_linkage,
 )
@@ -309,7 +309,8 @@ class _Reduction:
         is_possible = np.ones(len(landmarks), dtype=bool)
         # whichever landmarks are left out, shapes that share so many more stay linked
         n_needed = self.problem.local.n_dims + 1 + size
-        may_fall_apart = len(group_by_overlap(visible, n_needed)) > 1
+        groups = group_shapes(visible, lambda shared: shared.sum(axis=1) >= n_needed)
+        may_fall_apart = len(groups) > 1
         for i in np.flatnonzero(forms.singular.any(axis=1) | may_fall_apart):
             try:
                 self._check(remaining[i], forms.singular[i])
