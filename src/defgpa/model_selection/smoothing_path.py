@@ -185,10 +185,10 @@ smallest CVE, 2 ± 0.15, is at 0.01; the chosen smoothing has 2.1, so the rule c
         """
         towards_soft = self.rmse_datum[::-1]
         lowest = np.fmin.accumulate(towards_soft)
-        climbed = np.flatnonzero(~(towards_soft <= 1.01 * lowest) & ~np.isnan(lowest))
-        if not len(climbed):
+        higher = np.flatnonzero(~(towards_soft <= 1.01 * lowest) & ~np.isnan(lowest))
+        if not len(higher):
             return None
-        return float(self.values[::-1][np.nanargmin(towards_soft[: climbed[0]])])
+        return float(self.values[::-1][np.nanargmin(towards_soft[: higher[0]])])
 
     def __repr__(self) -> str:
         low, high = self.values[0], self.values[-1]

@@ -58,7 +58,7 @@ class AffinePoint:
 
     @cached_property
     def relative_gradient(self) -> float:
-        """The norm of the gradient over that of 2 Σ_i D_i A_iᵀ, from which it is left."""
+        """The norm of the gradient over that of one of its two terms, 2 Σ_i D_i A_iᵀ."""
         terms = sum_products(self.shapes.rows, self.maps.mT)
         return float(np.linalg.norm(self.gradient) / (2 * np.linalg.norm(terms)))
 
