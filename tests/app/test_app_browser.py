@@ -370,6 +370,12 @@ def test_figures_follow_edits_that_are_undone_and_tests_the_method(run):
     run.go("test")
     run.click("#run-test")
     run.wait_for("document.querySelector('#anova')")
+    select_option(run, "column-individual", "kind")
+    run.click("#repeatability")  # of no consequence for the table of the formula
+    run.wait_for("document.querySelector('#asymmetry')?.textContent.includes('epeatability')")
+    run.go("align")
+    run.go("test")
+    run.wait_for("document.querySelector('#anova')")
     run.go("align")
     select_option(run, "kind", "affine")
     run.wait_for("document.querySelector('.card .soft')?.textContent.includes('affine')")

@@ -290,7 +290,8 @@ def test_allometry_repeatability_and_symmetry_are_run(page):
     allometry = page.run("allometry")[-1]["result"]
     assert len(allometry["scores"]) == 24
     assert len(allometry["shapes"]) == 2
-    repeated = page.run("repeatability", individual="group")[-1]["result"]
+    page.change(asymmetry={"kind": "repeatability", "individual": "group"})
+    repeated = page.run("repeatability")[-1]["result"]
     assert 0 < repeated["overall"] < 1
     page.open_sample("skulls")
     page.change(test={"formula": "", "n_permutations": 19, "seed": 0})
@@ -368,6 +369,33 @@ def test_distances_from_the_mean_do_not_depend_on_units(page):
         distances.append(page.get("/superimposition").json()["distances"])
     np.testing.assert_allclose(*distances, rtol=1e-9)
     assert 0.001 < max(distances[0]) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["repeatability", "symmetry"])
+def test_the_scripts_repeat_the_analysis_of_asymmetry(page, kind, monkeypatch, capsys):
+    shapes = defgpa.datasets.load_wings()
+    page.create("sides")
+    folder = page.project.folder
+    write_shapes(shapes, folder / "files" / "wings.npz", format="npz")
+    rows = [f"{name},i{k // 4},{'LR'[k % 2]}" for k, name in enumerate(shapes.names)]
+    page.upload("sides.csv", "\n".join(["name,animal,wing", *rows]).encode())
+    columns = {"individual": "animal", "side": "wing"}
+    page.change(
+        asymmetry={"kind": kind, **columns}, test={"formula": "", "n_permutations": 19, "seed": 2}
+    )
+    shown = page.run(kind)[-1]["result"]
+    scripts = page.get("/scripts").json()
+    monkeypatch.chdir(folder)
+    (folder / "analysis.py").write_text(scripts["python"], encoding="utf-8")
+    runpy.run_path("analysis.py")
+    assert shown["text"] in capsys.readouterr().out
+    commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
+    for command in commands[:2]:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(command)[1:])
+        assert stop.value.code == 0, capsys.readouterr().err
+    tables = [path.read_text(encoding="utf-8") for path in (folder / kind).glob("*.csv")]
+    assert shown["csv"] in tables
 
 
 def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, capsys):

@@ -288,7 +288,7 @@ class Analysis:
         }
 
     def analyse_symmetry(
-        self, individual: str, side: str, replicate: str, n_permutations: int
+        self, individual: str, side: str, replicate: str, n_permutations: int, seed: int
     ) -> dict[str, object]:
         """Return the analysis of matching or object symmetry, as the columns allow it."""
         with collect_notes() as notes:
@@ -298,6 +298,7 @@ class Analysis:
                 side=self._column(side) if side else None,
                 replicate=self._column(replicate) if replicate else None,
                 n_permutations=n_permutations,
+                seed=seed,
             )
         return {"text": str(result), "notes": notes, "csv": result.indices_to_csv()}
 

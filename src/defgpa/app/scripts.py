@@ -12,7 +12,7 @@ from pathlib import Path
 
 from defgpa.app.methods import Method
 from defgpa.app.project import EDITS, Project
-from defgpa.app.settings import Reading
+from defgpa.app.settings import AsymmetrySettings, Reading
 
 _SWITCHES: dict[tuple[str, object], str] = {
     ("on_mismatch", "warn"): "--lenient",
@@ -23,6 +23,7 @@ _SWITCHES: dict[tuple[str, object], str] = {
 def write_python(project: Project) -> str:
     """Return a Python script that does again what the project shows, from its folder."""
     study, method, test = project.study, project.method, project.settings["test"]
+    asymmetry = list_asymmetry_columns(project.settings["asymmetry"])
     sources, tables = _make_relative(project, study.sources), _make_relative(project, study.tables)
     reading = project.settings["reading"].items()
     options = "".join(f", {key}={value!r}" for key, value in reading)
@@ -38,8 +39,9 @@ def write_python(project: Project) -> str:
         f"shapes = defgpa.read_shapes({_format_python_list(sources)}{options})",
         "shapes = flatten_planar(shapes)  # where they are flat in 3-D",
     ]
-    if tables:
-        imports = "collect_columns, parse_column, read_covariates"
+    needs_data = bool(tables or asymmetry)
+    if needs_data:
+        imports = "collect_columns" + (", parse_column, read_covariates" if tables else "")
         lines[7:7] = [f"from defgpa.io.covariates import {imports}"]
         lines += ["columns = collect_columns(shapes)"]
         for table in tables:
@@ -59,26 +61,29 @@ def write_python(project: Project) -> str:
         "pca = defgpa.ShapePCA().fit(alignment)",
         'print("PC1", *map(repr, pca.scores_[:, 0].tolist()))',
     ]
+    if needs_data:
+        lines += [
+            "",
+            'names = columns.pop("_name")',
+            "rows = [names.index(name) for name in shapes.names]",
+            "data = {head: [values[i] for i in rows] for head, values in columns.items()}",
+        ]
     if test["formula"].strip():
-        data = "None"
-        if tables:
-            lines += [
-                "",
-                'names = columns.pop("_name")',
-                "rows = [names.index(name) for name in shapes.names]",
-                "data = {head: [values[i] for i in rows] for head, values in columns.items()}",
-            ]
-            data = "data"
         lines += [
             "",
             "anova = defgpa.statistics.procrustes_anova(",
-            f"    {test['formula']!r}, alignment, {data},",
+            f"    {test['formula']!r}, alignment, {'data' if needs_data else None},",
             f"    n_permutations={test['n_permutations']}, seed={test['seed']},",
             ")",
             "print(anova)",
         ]
         if test["pairwise"]:
             lines.append(f"print(anova.pairwise({test['pairwise']!r}))")
+    if kind := project.settings["asymmetry"]["kind"]:
+        words = [f"{role}=data[{column!r}]" for role, column in asymmetry.items()]
+        if kind == "symmetry":
+            words += [f"n_permutations={test['n_permutations']}", f"seed={test['seed']}"]
+        lines += ["", f"print(defgpa.statistics.{kind}(alignment, {', '.join(words)}))"]
     lines += ["", 'defgpa.save(alignment, "result.npz")', ""]
     return "\n".join(lines)
 
@@ -96,16 +101,37 @@ def write_commands(project: Project) -> str:
     fit += [*list_method_options(method), "-o", "fit"]
     lines = ["# run these in the folder of the project"]
     lines.append(shlex.join(fit))
+    data = [
+        word for table in _make_relative(project, study.tables)[:1] for word in ("--data", table)
+    ]
+    permutations = ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
         if test["pairwise"]:
             command += ["--pairwise", test["pairwise"]]
-        for table in _make_relative(project, study.tables)[:1]:
-            command += ["--data", table]
-        command += ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]
-        lines.append(shlex.join([*command, "-o", "test"]))
+        lines.append(shlex.join([*command, *data, *permutations, "-o", "test"]))
+    kind = project.settings["asymmetry"]["kind"]
+    columns = list_asymmetry_columns(project.settings["asymmetry"])
+    if kind == "repeatability":
+        command = ["defgpa", "test", "fit/result.npz", "--repeatability", columns["individual"]]
+        lines.append(shlex.join([*command, *data, "-o", kind]))
+    elif kind == "symmetry":
+        command = ["defgpa", "symmetry", "fit/result.npz"]
+        command += [word for role, column in columns.items() for word in (f"--{role}", column)]
+        lines.append(shlex.join([*command, *data, *permutations, "-o", kind]))
     lines.append("defgpa report fit/result.npz -o report.html")
     return "\n".join(lines) + "\n"
+
+
+def list_asymmetry_columns(asymmetry: AsymmetrySettings) -> dict[str, str]:
+    """Return the columns that the analysis of repeatability or symmetry used, by their role."""
+    roles = {
+        "individual": asymmetry["individual"],
+        "side": asymmetry["side"],
+        "replicate": asymmetry["replicate"],
+    }
+    used = {"": (), "repeatability": ("individual",), "symmetry": tuple(roles)}[asymmetry["kind"]]
+    return {role: roles[role] for role in used if roles[role]}
 
 
 def list_method_options(method: Method) -> list[str]:

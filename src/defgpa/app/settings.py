@@ -23,6 +23,7 @@ READING: dict[str, tuple[str | int | None, ...]] = {
     "weights": ("likelihood", "none"),
     "layout": ("auto", "nmd", "mdn", "dmn"),
 }
+ASYMMETRY_KINDS = ("", "repeatability", "symmetry")
 _TEXTS = ("variable", "format")  # read_shapes says which there are
 
 
@@ -52,6 +53,15 @@ class TestSettings(TypedDict):
     pairwise: str  # the column whose groups are compared, if any
 
 
+class AsymmetrySettings(TypedDict):
+    """The last analysis of repeatability or symmetry, and the columns it used."""
+
+    kind: str  # one of ASYMMETRY_KINDS
+    individual: str
+    side: str
+    replicate: str
+
+
 class Settings(TypedDict):
     """What ``settings.json`` holds."""
 
@@ -60,6 +70,7 @@ class Settings(TypedDict):
     reading: Reading
     method: dict[str, object]
     test: TestSettings
+    asymmetry: AsymmetrySettings
 
 
 def make_settings(title: str = "", links: list[str] | None = None) -> Settings:
@@ -70,6 +81,7 @@ def make_settings(title: str = "", links: list[str] | None = None) -> Settings:
         reading=Reading(),
         method=Method().to_dict(),
         test=TestSettings(formula="", n_permutations=999, seed=0, pairwise=""),
+        asymmetry=AsymmetrySettings(kind="", individual="", side="", replicate=""),
     )
 
 
@@ -112,6 +124,10 @@ def check_setting(key: str, value: object) -> object:
             return TestSettings(
                 formula=str(formula), n_permutations=count, seed=seed, pairwise=str(pairwise)
             )
+    if key == "asymmetry" and isinstance(value, dict) and value.get("kind") in ASYMMETRY_KINDS:
+        words = {name: value.get(name, "") for name in AsymmetrySettings.__annotations__}
+        if all(isinstance(word, str) and len(word) < 2000 for word in words.values()):
+            return words
     raise DefgpaError(f"The setting {key!r} cannot be {value!r:.200}.")
 
 

@@ -10,7 +10,7 @@ from defgpa.app.jobs import Job
 from defgpa.app.methods import Method, describe_estimator
 from defgpa.app.notes import collect_notes
 from defgpa.app.project import Project
-from defgpa.app.requests import Values, get_text
+from defgpa.app.requests import Values
 from defgpa.app.results import write_results
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AlignmentEstimator
@@ -31,6 +31,7 @@ def choose_work(
 ) -> Callable[[Job], object]:
     """Return the work of a kind on a project as it is now, to be run by a job."""
     shapes, test = project.study.shapes, project.settings["test"]
+    columns = project.settings["asymmetry"]
     count, seed = test["n_permutations"], test["seed"]
     works: dict[str, Callable[[Job], object]] = {
         "compare": lambda job: compare_methods(job, shapes),
@@ -40,12 +41,9 @@ def choose_work(
         "test": lambda job: analysis.test(
             test["formula"], count, seed, test["pairwise"], job.report_progress
         ),
-        "repeatability": lambda job: analysis.measure_repeatability(get_text(values, "individual")),
+        "repeatability": lambda job: analysis.measure_repeatability(columns["individual"]),
         "symmetry": lambda job: analysis.analyse_symmetry(
-            get_text(values, "individual"),
-            get_text(values, "side"),
-            get_text(values, "replicate"),
-            count,
+            columns["individual"], columns["side"], columns["replicate"], count, seed
         ),
         "results": lambda job: write_results(job, project, analysis, _list_words(values, "parts")),
     }

@@ -5,7 +5,7 @@ import { bars, curve } from "./charts.js";
 import { checkbox, field, fill, h, number, showMessage, select, table } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
 import { hasCoordinates, rowsOf } from "./geometry.js";
-import { changeSettings, listen, path, pointsOf, store } from "./store.js";
+import { changeSettings, listen, nameState, path, pointsOf, store } from "./store.js";
 import { run } from "./progress.js";
 import { makeView } from "./view.js";
 
@@ -19,8 +19,8 @@ const memories = new Map(); // of each project: rows, points, verdict; they stay
 
 /** What was compared so far of the project as it is edited and read now. */
 const remember = () => {
-  const { id, log, settings, files } = store.project;
-  const state = JSON.stringify([log.edits.map(({ text }) => text), settings.reading, files]);
+  const { id } = store.project,
+    state = nameState();
   if (memories.get(id)?.state !== state)
     memories.set(id, { rows: [], verdict: null, curve: null, state });
   return memories.get(id);

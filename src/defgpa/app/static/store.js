@@ -187,6 +187,12 @@ export async function changeSettings(settings) {
   }
 }
 
+/** What results depend on besides a method: files, how they are read, edits. */
+export const nameState = () => {
+  const { log, settings, files } = store.project;
+  return JSON.stringify([log.edits.map(({ text }) => text), settings.reading, files]);
+};
+
 /** Show another specimen, and one of its landmarks. */
 export function choose(specimen, landmark = null) {
   store.specimen = specimen;

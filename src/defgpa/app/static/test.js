@@ -4,15 +4,18 @@ import { chooseGrouping } from "./columns.js";
 import { field, fill, h, number, select, table } from "./dom.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
-import { changeSettings, listen, store } from "./store.js";
+import { changeSettings, listen, nameState, store } from "./store.js";
 
 const lastResults = new Map(); // the last result of each project
+
+const nameAnalysis = () => nameState() + JSON.stringify(store.project.settings.method);
 
 export async function showTest(main) {
   const { project } = store;
   const columns = ["size", ...Object.keys(project.columns)];
   const work = h("div", {}),
-    resultBox = h("div", { class: "stack" });
+    resultBox = h("div", { class: "stack" }),
+    asymmetryBox = h("div", {});
   const settings = { ...project.settings.test };
   let shape = null,
     pairwise = settings.pairwise,
@@ -72,10 +75,10 @@ export async function showTest(main) {
       pairwise,
     };
     if (!(await changeSettings({ test }))) return;
-    const { revision } = store.project;
+    const state = nameAnalysis();
     const result = await run(work, { kind: "test" });
     if (!result || !isShown) return;
-    lastResults.set(project.id, { result, revision });
+    lastResults.set(project.id, { result, state });
     draw(result);
   };
 
@@ -242,9 +245,9 @@ export async function showTest(main) {
             ),
             work,
           ),
-          makeAsymmetryForm(columns),
+          makeAsymmetryForm(asymmetryBox),
         ),
-        resultBox,
+        h("div", { class: "stack" }, resultBox, asymmetryBox),
       ),
     ),
   );
@@ -252,7 +255,7 @@ export async function showTest(main) {
     if (event.key === "Enter" && suggestions.hidden) start();
   });
   const memory = lastResults.get(project.id);
-  if (memory?.revision === project.revision) draw(memory.result);
+  if (memory?.state === nameAnalysis()) draw(memory.result);
   else
     fill(
       resultBox,
@@ -276,32 +279,45 @@ export async function showTest(main) {
   };
 }
 
-/** Repeatability and symmetry, where columns allow them. */
-function makeAsymmetryForm() {
+/** Repeatability and symmetry, where columns allow them; what comes of it is shown in a box. */
+function makeAsymmetryForm(box) {
   const columns = Object.keys(store.project.columns);
-  const chosen = {
-    individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "",
-    side: columns.find((name) => /side/i.test(name)) ?? "",
-    replicate: columns.find((name) => /rep|measure/i.test(name)) ?? "",
-  };
-  const output = h("div", {}),
-    work = h("div", {});
+  const { kind: lastKind, ...lastColumns } = store.project.settings.asymmetry;
+  const chosen = lastKind
+    ? lastColumns
+    : {
+        individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "",
+        side: columns.find((name) => /side/i.test(name)) ?? "",
+        replicate: columns.find((name) => /rep|measure/i.test(name)) ?? "",
+      };
+  const work = h("div", {});
   const named = [["", "–"], ...columns.map((name) => [name, name])];
   const pick = (key, text) =>
     field(
       text,
-      select(named, chosen[key], (value) => {
-        chosen[key] = value;
-      }),
+      select(
+        named,
+        chosen[key],
+        (value) => {
+          chosen[key] = value;
+        },
+        { id: `column-${key}` },
+      ),
     );
   const start = async (kind) => {
-    const result = await run(work, { kind, ...chosen });
+    if (!(await changeSettings({ asymmetry: { kind, ...chosen } }))) return;
+    const result = await run(work, { kind });
     if (result)
       fill(
-        output,
-        h("pre", {}, result.text),
-        (result.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))),
-        download(`${kind}.csv`, result.csv, "Table as CSV"),
+        box,
+        h(
+          "section",
+          { class: "card" },
+          h("h2", {}, kind === "symmetry" ? "Symmetry" : "Repeatability"),
+          h("pre", { class: "whole", id: "asymmetry", tabindex: "0" }, result.text),
+          (result.notes ?? []).map((note) => h("div", { class: "worry" }, h("p", {}, note))),
+          download(`${kind}.csv`, result.csv, "Table as CSV"),
+        ),
       );
   };
   return h(
@@ -323,11 +339,10 @@ function makeAsymmetryForm() {
     h(
       "div",
       { class: "row" },
-      h("button", { onclick: () => start("repeatability") }, "Repeatability"),
-      h("button", { onclick: () => start("symmetry") }, "Symmetry"),
+      h("button", { id: "repeatability", onclick: () => start("repeatability") }, "Repeatability"),
+      h("button", { id: "symmetry", onclick: () => start("symmetry") }, "Symmetry"),
     ),
     work,
-    output,
   );
 }
 
