@@ -128,6 +128,17 @@ def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
     assert estimator.robust is True
 
 
+def test_robust_methods_are_compared_on_what_one_robust_fit_kept(family):
+    points, wrong = displaced(family.shapes.points, 0.05, seed=2)
+    hidden = np.where(wrong[..., None], np.nan, points)
+    robust = defgpa.compare(points, [make(robust=True) for make in ESTIMATORS.values()], 5)
+    clean = defgpa.compare(hidden, [make() for make in ESTIMATORS.values()], 5)
+    for row, expected in zip(robust, clean, strict=True):
+        assert row.cve == pytest.approx(expected.cve, rel=0.1)
+        assert row.rmse_reference == pytest.approx(expected.rmse_reference, rel=0.1)
+    assert "robust=True" in robust.verdict.sentence
+
+
 def test_rejected_shape_has_no_say_in_the_smoothing():
     """The warp of a shape in reverse order folds unless it is stiff."""
     family = smooth_family(16, 30, 2, bend=0.05, noise=0.003, seed=4)

@@ -6,13 +6,14 @@ import csv
 import html
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import wilcoxon
+from sklearn.base import clone
 
 from defgpa.arrays import Array, Progress, rms, rms_radius
 from defgpa.dataframes import import_pandas
@@ -21,7 +22,7 @@ from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
 from defgpa.model_selection.cross_validation import FoldedModel, validate_folds
-from defgpa.model_selection.folds import Steps, consecutive_folds
+from defgpa.model_selection.folds import Steps, consecutive_folds, fix_robust_weights
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
@@ -345,9 +346,10 @@ def compare(
     shapes : Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
         What to align.
     estimators : mapping of str to estimator, or sequence of estimators, optional
-        What to compare. By default the rigid and affine benchmarks EUC_d, EUC_d with scaling and
-        AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5 and 7 control points per axis,
-        and ELA(5), ElasticGPA between rigid and TPS_r(5).
+        What to compare. Robust ones share the landmark weights of one robust deformable fit, so
+        that their errors are of the same landmarks. By default the rigid and affine benchmarks
+        EUC_d, EUC_d with scaling and AFF_d (starred in the paper), then AFF_r and TPS_r with 3, 5
+        and 7 control points per axis, and ELA(5), ElasticGPA between rigid and TPS_r(5).
         ``published_methods()`` are the paper's six with the paper's proportions.
     fold_size, n_jobs, progress, refit
         As in ``cross_validate``; ``progress`` counts the folds of all methods.
@@ -375,10 +377,14 @@ def compare(
     shapes = as_shapes(shapes)
     chosen = default_methods() if estimators is None else _name_estimators(estimators)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
+    weighted = _estimate_common_weights(chosen.values(), shapes)
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
         listener = progress and partial(_report_in_all, progress, done * folds, len(chosen) * folds)
-        trials.append(_evaluate_method(name, estimator, shapes, fold_size, n_jobs, listener, refit))
+        counted = weighted if getattr(estimator, "robust", False) else shapes
+        trials.append(
+            _evaluate_method(name, estimator, counted, fold_size, n_jobs, listener, refit)
+        )
         if trials[-1].row.failure and listener is not None:
             listener(folds, folds)
     rows = tuple(trial.row for trial in trials)
@@ -439,6 +445,15 @@ class _Trial:
     findings: tuple[Finding, ...] = ()
 
 
+def _estimate_common_weights(estimators: Iterable[Any], shapes: Shapes) -> Shapes:
+    """Weigh shapes by a robust deformable fit, with the settings of the first robust estimator.
+
+    The shapes as they are if no estimator is robust.
+    """
+    settings = [robust for e in estimators if (robust := getattr(e, "robust", False))]
+    return fix_robust_weights(DefGPA(robust=settings[0]), shapes)[1] if settings else shapes
+
+
 def _evaluate_method(
     name: str,
     estimator: Any,
@@ -455,7 +470,9 @@ def _evaluate_method(
     findings: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
-        model = FoldedModel.fit(estimator, shapes, refit)
+        is_robust = getattr(estimator, "robust", False)
+        plain = clone(estimator).set_params(robust=False) if is_robust else estimator
+        model = FoldedModel.fit(plain, shapes, refit)
         full = model.full
         seconds = time.perf_counter() - start
         findings, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
