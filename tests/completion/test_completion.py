@@ -68,7 +68,7 @@ def test_estimates_are_near_the_truth_and_as_near_as_they_say(partial, done):
 
 
 def test_estimates_are_marked_with_the_shapes(done):
-    marks = [item["estimated"] for item in done.shapes.metadata["variables"]]
+    marks = [variables["estimated"] for variables in done.shapes.metadata["variables"]]
     assert (marks[2], marks[7], marks[0]) == ("4; 5", "12", "")
     comments = done.shapes.metadata["comments"]
     assert (comments[2], comments[7], comments[0]) == ("estimated: 4; 5", "estimated: 12", None)
@@ -96,7 +96,9 @@ def test_estimates_move_with_the_specimens(partial, method):
     # the mean of geomorph's spline is of specimens at their own size: they must grow together
     factors = np.full(12, 2.0) if method == "spline" else rng.uniform(0.5, 3.0, size=12)
     another = moved(holes, seed=5) * factors[:, None, None]
-    first, second = (defgpa.complete(fitted(item, Affine()), method) for item in (holes, another))
+    first, second = (
+        defgpa.complete(fitted(points, Affine()), method) for points in (holes, another)
+    )
     for i, j in ((2, 3), (7, 11)):
         a, b = first.shapes[i], second.shapes[i]
         ratio = size(b) / size(a)
@@ -234,10 +236,13 @@ def test_leaving_out_all_at_once_is_leaving_out_one_by_one(hyperparameters):
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=28, n=9, m=15)))
     residuals, deviations = predict_left_out(specimens, hyperparameters)
     for i, j in ((0, 3), (4, 14), (8, 0)):
-        item = with_holes(specimens, [(i, j)])[i]
-        first = ShapeGaussian(np.delete(specimens, i, axis=0), hyperparameters).complete(item)
-        np.testing.assert_allclose(specimens[i, j] - first.points[j], residuals[i, j], atol=1e-3)
-        assert first.deviation[j] == pytest.approx(deviations[i, j], rel=0.1)
+        specimen = with_holes(specimens, [(i, j)])[i]
+        others = ShapeGaussian(np.delete(specimens, i, axis=0), hyperparameters)
+        completed = others.complete(specimen)
+        np.testing.assert_allclose(
+            specimens[i, j] - completed.points[j], residuals[i, j], atol=1e-3
+        )
+        assert completed.deviation[j] == pytest.approx(deviations[i, j], rel=0.1)
 
 
 def test_the_conditional_mean_is_that_of_the_covariance_written_out():
@@ -257,17 +262,17 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     ]
     T = np.stack([(move / np.sqrt((move**2).sum(axis=1).mean())).ravel() for move in moves])
     C = X.T @ X + 1e4 * v * T.T @ T + v * np.kron(0.7 * K + 0.1 * np.eye(8), np.eye(2))
-    item = specimens[2] + 0.01 * rng.normal(size=(8, 2))
+    specimen = specimens[2] + 0.01 * rng.normal(size=(8, 2))
     hidden = np.zeros(8, dtype=bool)
     hidden[[1, 6]] = True
     h, s = np.repeat(hidden, 2), ~np.repeat(hidden, 2)
     gain = C[np.ix_(h, s)] @ np.linalg.inv(C[np.ix_(s, s)])
-    expected = mean[hidden] + (gain @ (item - mean).ravel()[s]).reshape(2, 2)
+    expected = mean[hidden] + (gain @ (specimen - mean).ravel()[s]).reshape(2, 2)
     covariance = C[np.ix_(h, h)] - gain @ C[np.ix_(s, h)]
     prediction = ShapeGaussian(specimens, hyperparameters)._predict(
-        item, np.flatnonzero(~hidden), hidden
+        specimen, np.flatnonzero(~hidden), hidden
     )
-    actual, deviation = prediction.apply(item), prediction.deviation
+    actual, deviation = prediction.apply(specimen), prediction.deviation
     np.testing.assert_allclose(actual, expected, **EXACT)
     np.testing.assert_allclose(
         deviation, np.sqrt(np.diag(covariance).reshape(2, 2).sum(axis=1)), rtol=1e-6
@@ -278,11 +283,12 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
 def test_a_shape_with_gaps_is_left_out_as_if_they_were_never_asked(d):
     """Each seen landmark from the others that are seen, in one pose: two ways to one number."""
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=31, n=9, m=15, d=d)))
-    others, item = ShapeGaussian(specimens[1:], Hyperparameters(0.1, 0.7, 0.5)), specimens[0].copy()
-    item[[2, 7]] = np.nan
-    residuals = others.predict_left_out(item)
-    visible = np.flatnonzero(~np.isnan(item[:, 0]))
-    posed = fit_motions(item[visible], others.mean[visible], motions=SIMILARITY)(item)
+    others = ShapeGaussian(specimens[1:], Hyperparameters(0.1, 0.7, 0.5))
+    specimen = specimens[0].copy()
+    specimen[[2, 7]] = np.nan
+    residuals = others.predict_left_out(specimen)
+    visible = np.flatnonzero(~np.isnan(specimen[:, 0]))
+    posed = fit_motions(specimen[visible], others.mean[visible], motions=SIMILARITY)(specimen)
     for j in (0, 5, 14):
         alone = np.arange(15) == j
         actual = others._predict(posed, np.setdiff1d(visible, [j]), alone).apply(posed)
@@ -305,9 +311,9 @@ def test_dials_for_very_many_landmarks_are_chosen_on_some_of_them():
 def test_a_specimen_that_is_there_twice_tells_all():
     """With nearness, the twin decides."""
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=30, n=9, m=15, bend=0.5)))
-    item = with_holes(specimens, [(4, 7)])[4]
-    near = ShapeGaussian(specimens, Hyperparameters(nearness=0.001)).complete(item)
-    far = ShapeGaussian(specimens, Hyperparameters()).complete(item)
+    specimen = with_holes(specimens, [(4, 7)])[4]
+    near = ShapeGaussian(specimens, Hyperparameters(nearness=0.001)).complete(specimen)
+    far = ShapeGaussian(specimens, Hyperparameters()).complete(specimen)
     truth = specimens[4, 7]
     assert np.linalg.norm(near.points[7] - truth) < 1e-6
     assert np.linalg.norm(far.points[7] - truth) > 1e-4
@@ -315,11 +321,11 @@ def test_a_specimen_that_is_there_twice_tells_all():
 
 def test_weights_fall_with_the_squared_distance_over_the_median():
     specimens = rotate_onto_mean(scale_to_unit_size(smooth_family(seed=32, n=9, m=15)))
-    item, requests = specimens[0] + 0.01, np.arange(3, 15)
+    specimen, requests = specimens[0] + 0.01, np.arange(3, 15)
     mean, deviations = ShapeGaussian(specimens, Hyperparameters(nearness=0.5))._weigh_specimens(
-        item, requests
+        specimen, requests
     )
-    squares = ((specimens[:, requests] - item[requests]) ** 2).sum(axis=(1, 2))
+    squares = ((specimens[:, requests] - specimen[requests]) ** 2).sum(axis=(1, 2))
     weights = np.exp(-0.5 * squares / (0.5 * np.median(squares)))
     weights /= weights.sum()
     np.testing.assert_allclose(mean, np.tensordot(weights, specimens, 1), **EXACT)
@@ -337,9 +343,9 @@ def test_of_many_specimens_the_fullest_make_the_statistics(monkeypatch):
     garbage = np.array(points)
     garbage[20:, 2:] = garbage[20:, 2:][:, ::-1]
     holdouts = [Holdout(k, np.arange(8) == 0) for k in range(2, 9)]
-    first = np.where(np.isnan(points), 0.1, points)
+    filled = np.where(np.isnan(points), 0.1, points)
     estimates = [
-        methods.estimate_by_statistics(np.where(np.isnan(p), first, p), p, holdouts)(0, points[0])
+        methods.estimate_by_statistics(np.where(np.isnan(p), filled, p), p, holdouts)(0, points[0])
         for p in (points, garbage)
     ]
     np.testing.assert_array_equal(estimates[0].points, estimates[1].points)

@@ -570,9 +570,9 @@ def test_any_object_that_fits_and_has_an_alignment_will_do(full_shapes):
             self.alignment_ = DefGPA(Affine()).fit(shapes).alignment_
             return self
 
-    item = cross_validate(OfOnesOwn(), full_shapes, 5)
+    folds = cross_validate(OfOnesOwn(), full_shapes, 5)
     np.testing.assert_array_equal(
-        item.predicted, cross_validate(DefGPA(Affine()), full_shapes, 5, refit=True).predicted
+        folds.predicted, cross_validate(DefGPA(Affine()), full_shapes, 5, refit=True).predicted
     )
 
 

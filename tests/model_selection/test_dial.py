@@ -42,7 +42,7 @@ def test_folds_are_refits_where_the_anchor_makes_no_difference(scaling, d):
         model = ElasticGPA(Affine(), rigidity, scaling)
         cv = defgpa.cross_validate(model, shapes, fold_size=2)
         alone = [refit_fold(model, cv.alignment, fold) for fold in folds]
-        assert all(item.error is None for item in alone)
+        assert all(outcome.error is None for outcome in alone)
         refitted = collect_predictions(cv.alignment, alone, folds, len(folds[0]))
         assert_same_shape(cv.predicted, refitted.predicted, rtol=1e-7)
 

@@ -127,7 +127,9 @@ def known_truth(seed, noise):
 
 def disagreement(model, shapes, truth):
     """How far apart the warps take points that are the same in truth, in units of the whole."""
-    images = np.stack([w(item) for w, item in zip(model.fit(shapes).warps_, truth, strict=True)])
+    images = np.stack(
+        [w(points) for w, points in zip(model.fit(shapes).warps_, truth, strict=True)]
+    )
     spread = images - images.mean(axis=0)
     return np.sqrt((spread**2).sum() / (images.mean(axis=0) ** 2).sum())
 

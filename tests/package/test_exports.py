@@ -211,11 +211,11 @@ def test_meshes_along_a_component_are_the_shapes_there_in_the_place_of_the_refer
     pca = ShapePCA().fit(alignment)
     meshes = build_component_meshes(alignment, components=[1, 3], deviations=(-1.5, 0.0))
     assert list(meshes) == ["PC1_-1.5SD", "PC1_+0SD", "PC3_-1.5SD", "PC3_+0SD"]
-    item, S = meshes["PC1_-1.5SD"].vertices, alignment.reference
-    ratio = np.linalg.norm(item - item.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
+    vertices, S = meshes["PC1_-1.5SD"].vertices, alignment.reference
+    ratio = np.linalg.norm(vertices - vertices.mean(axis=0)) / np.linalg.norm(S - S.mean(axis=0))
     assert ratio == pytest.approx(1.0, abs=0.02)
     expected = pca.shape_at({1: -1.5})
-    lengths = np.linalg.norm(item[:, None] - item, axis=2)
+    lengths = np.linalg.norm(vertices[:, None] - vertices, axis=2)
     wanted = np.linalg.norm(expected[:, None] - expected, axis=2)
     factor = lengths.max() / wanted.max()
     np.testing.assert_allclose(lengths, wanted * factor, **EXACT)

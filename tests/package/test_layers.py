@@ -155,7 +155,11 @@ def test_imports_between_the_rooms_of_a_package_point_downwards(package):
     for path in inside:
         room = path.relative_to(ROOT / package).parts[0]
         assert room in rooms, f"{package}/{room} is new: give it its place in ROOMS"
-        used = {item[1] for item in imported_modules(path) if item[0] == package and len(item) > 2}
+        used = {
+            module[1]
+            for module in imported_modules(path)
+            if module[0] == package and len(module) > 2
+        }
         assert used <= set(rooms[: rooms.index(room) + 1]), path
 
 

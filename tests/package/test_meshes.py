@@ -49,8 +49,8 @@ def test_vertices_are_moved_and_all_else_is_kept(alignment, rng):
 def test_a_mesh_through_a_warp_and_back_is_the_mesh(alignment):
     shape = alignment.shapes[2]
     mesh = Mesh(shape[~np.isnan(shape[:, 0])])
-    images = warp_mesh(mesh, alignment.warps[2])
-    back = warp_mesh(images, alignment.warps[2].exact_inverse())
+    warped = warp_mesh(mesh, alignment.warps[2])
+    back = warp_mesh(warped, alignment.warps[2].exact_inverse())
     np.testing.assert_allclose(back.vertices, mesh.vertices, **LIMIT)
 
 

@@ -74,8 +74,8 @@ def test_every_estimator_is_recorded_on_every_family():
 def test_fits_are_as_recorded(key):
     points, estimator = recorded(key)
     actual, then = estimator.align(points), RECORDED[key]
-    item = pdist(actual.reference)
-    distances = [item.mean(), item.std(), item.min(), item.max()]
+    lengths = pdist(actual.reference)
+    distances = [lengths.mean(), lengths.std(), lengths.min(), lengths.max()]
     np.testing.assert_allclose(actual.rmse_reference, then["rmse_reference"], **TO_TEN_DIGITS)
     np.testing.assert_allclose(actual.rmse_datum, then["rmse_datum"], **TO_TEN_DIGITS)
     np.testing.assert_allclose(actual.eigenvalues, then["eigenvalues"], **TO_TEN_DIGITS)

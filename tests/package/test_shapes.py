@@ -56,7 +56,9 @@ class TestWhatIsAccepted:
         assert Shapes(np.ma.masked_array(FULL)) == Shapes(FULL)
 
     def test_a_list_of_masked_arrays(self):
-        parts = [np.ma.masked_array(item, mask=np.zeros(item.shape, dtype=bool)) for item in FULL]
+        parts = [
+            np.ma.masked_array(shape, mask=np.zeros(shape.shape, dtype=bool)) for shape in FULL
+        ]
         parts[2][7] = np.ma.masked
         assert np.argwhere(~Shapes(parts).visible).tolist() == [[2, 7]]
 

@@ -114,16 +114,16 @@ def test_in_a_browser_the_site_fetches_nothing_fits_a_phone_and_finds_words(site
             wide = browser.execute_script("return document.documentElement.scrollWidth")
             assert wide <= 391, page
         browser.get((site / "search.html").as_uri() + "?q=foldover")
-        actual = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
-        WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(actual))
-        assert any("start/figures" in link for link in browser.execute_script(actual))
+        links = "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+        WebDriverWait(browser, 60, 0.2).until(lambda b: b.execute_script(links))
+        assert any("start/figures" in link for link in browser.execute_script(links))
         log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     requests = [
         m["params"]["request"]["url"] for m in log if m["method"] == "Network.requestWillBeSent"
     ]
     assert requests
-    item = ("file:", "data:", "chrome:", "chrome-untrusted:")  # the last two: the browser's new tab
-    assert not [url for url in requests if not url.startswith(item)]
+    schemes = ("file:", "data:", "chrome:", "chrome-untrusted:")  # the last two: an empty tab
+    assert not [url for url in requests if not url.startswith(schemes)]
 
 
 @pytest.fixture

@@ -64,15 +64,15 @@ def test_a_mirrored_specimen_keeps_its_side():
     points[4] *= [-1.0, 1.0]
     with pytest.warns(defgpa.DefgpaWarning):
         a = DefGPA(ThinPlateSpline(3)).fit(points).alignment_
-    item = points[4] - points[4].mean(axis=0)
+    centred = points[4] - points[4].mean(axis=0)
     actual = a.superimposed[4] - a.superimposed[4].mean(axis=0)
-    turn, *_ = np.linalg.lstsq(item, actual, rcond=None)
+    turn, *_ = np.linalg.lstsq(centred, actual, rcond=None)
     assert np.linalg.det(turn) > 0
 
 
 def test_rigid_motions_carry_the_reference_itself():
     a = EuclideanGPA(scaling=True).fit(smooth_family(seed=9)).alignment_
-    assert max(left_over(item, a.reference) for item in a.back_projected) < 1e-12
+    assert max(left_over(shape, a.reference) for shape in a.back_projected) < 1e-12
 
 
 @pytest.mark.parametrize("estimator", [DefGPA(ThinPlateSpline(3)), EuclideanGPA(), AffineGPA()])
@@ -119,8 +119,8 @@ def test_several_shapes_are_registered_at_once(alignment, shapes):
     for several in (shapes[0:3], shapes.points[:3]):
         warps = alignment.register(several)
         assert len(warps) == 3
-        first = alignment.register(shapes[1])
-        np.testing.assert_allclose(warps[1](shapes[1]), first(shapes[1]), **EXACT)
+        warp = alignment.register(shapes[1])
+        np.testing.assert_allclose(warps[1](shapes[1]), warp(shapes[1]), **EXACT)
 
 
 def test_a_shape_that_cannot_be_registered_is_named(alignment, shapes):

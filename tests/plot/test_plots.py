@@ -135,7 +135,7 @@ def test_axes_say_what_they_measure(plane):
 
 def test_what_was_observed_and_the_reference_differ_in_colour_and_in_marker(plane):
     artists = plot.overlay(plane, flat())
-    looks = [(item.get_color(), item.get_marker()) for item in (artists.shapes, artists.reference)]
+    looks = [(line.get_color(), line.get_marker()) for line in (artists.shapes, artists.reference)]
     assert looks == [(_style.OBSERVED, "o"), (_style.REFERENCE, "+")]
 
 
@@ -156,27 +156,27 @@ def test_more_points_than_can_be_read_are_thinned_and_counted():
 
 
 def test_a_grid_is_square_before_the_warp_and_covers_the_landmarks(plane):
-    item = seen(plane.shapes[0])
-    artists = plot.deformation_grid(lambda points: points, item, flat(), cells=10)
+    landmarks = seen(plane.shapes[0])
+    artists = plot.deformation_grid(lambda points: points, landmarks, flat(), cells=10)
     lines = np.array(artists.lines.get_segments())
     level = np.abs(np.ptp(lines[..., 1], axis=1)) < 1e-9
     across, along = lines[~level], lines[level]
     steps = np.concatenate([np.diff(np.sort(across[:, 0, 0])), np.diff(np.sort(along[:, 0, 1]))])
     np.testing.assert_allclose(steps, steps[0], **EXACT)
     low, high = lines.reshape(-1, 2).min(axis=0), lines.reshape(-1, 2).max(axis=0)
-    assert (low < item.min(axis=0) + steps[0] / 2).all()
-    assert (high > item.max(axis=0) - steps[0] / 2).all()
+    assert (low < landmarks.min(axis=0) + steps[0] / 2).all()
+    assert (high > landmarks.max(axis=0) - steps[0] / 2).all()
     assert max(len(across), len(along)) == 11
     assert artists.foldovers is None
 
 
 def test_the_lines_and_landmarks_go_through_the_warp(plane):
-    warp, item = plane.warps[1], plane.shapes[1]
-    straight = plot.deformation_grid(lambda points: points, item, flat()).lines.get_segments()
-    artists = plot.deformation_grid(warp, item, flat())
+    warp, shape = plane.warps[1], plane.shapes[1]
+    straight = plot.deformation_grid(lambda points: points, shape, flat()).lines.get_segments()
+    artists = plot.deformation_grid(warp, shape, flat())
     for bent, line in zip(artists.lines.get_segments(), straight, strict=True):
         np.testing.assert_allclose(bent, warp(line), **EXACT)
-    np.testing.assert_allclose(drawn_points(artists.landmarks), warp(seen(item)), **EXACT)
+    np.testing.assert_allclose(drawn_points(artists.landmarks), warp(seen(shape)), **EXACT)
 
 
 def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
@@ -197,13 +197,15 @@ def test_pieces_of_the_grid_where_the_warp_folds_are_marked():
 
 
 def test_in_space_the_grid_is_a_slice(space):
-    item, normal = seen(space.shapes[2]), np.array([1.0, 2.0, -1.0])
-    artists = plot.deformation_grid(lambda points: points, item, solid(), normal=normal)
+    landmarks, normal = seen(space.shapes[2]), np.array([1.0, 2.0, -1.0])
+    artists = plot.deformation_grid(lambda points: points, landmarks, solid(), normal=normal)
     lines = np.array(artists.lines._segments3d)
-    np.testing.assert_allclose((lines - item.mean(axis=0)) @ normal, 0, atol=1e-9)
-    principal = plot.deformation_grid(lambda points: points, item, solid()).lines._segments3d
-    thinnest = np.linalg.svd(item - item.mean(axis=0))[2][2]
-    np.testing.assert_allclose((np.array(principal) - item.mean(axis=0)) @ thinnest, 0, atol=1e-9)
+    np.testing.assert_allclose((lines - landmarks.mean(axis=0)) @ normal, 0, atol=1e-9)
+    principal = plot.deformation_grid(lambda points: points, landmarks, solid()).lines._segments3d
+    thinnest = np.linalg.svd(landmarks - landmarks.mean(axis=0))[2][2]
+    np.testing.assert_allclose(
+        (np.array(principal) - landmarks.mean(axis=0)) @ thinnest, 0, atol=1e-9
+    )
 
 
 def test_a_slice_needs_a_direction(space):
@@ -214,9 +216,9 @@ def test_a_slice_needs_a_direction(space):
 @pytest.mark.parametrize("magnify", [1.0, 3.0])
 def test_arrows_lead_from_the_reference_to_the_shape_laid_on_it(plane, magnify):
     artists = plot.displacements(plane, "shape_2", flat(), magnify=magnify)
-    item = plane.shapes["shape_2"]
+    shape = plane.shapes["shape_2"]
     laid = plane.superimposed[1]
-    visible = ~np.isnan(item[:, 0])
+    visible = ~np.isnan(shape[:, 0])
     np.testing.assert_allclose(artists.arrows.XY, plane.reference[visible], **EXACT)
     vectors = np.column_stack([artists.arrows.U, artists.arrows.V])
     np.testing.assert_allclose(vectors, magnify * (laid - plane.reference)[visible], **EXACT)

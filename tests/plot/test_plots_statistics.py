@@ -119,7 +119,7 @@ def test_landmarks_that_differ_are_full_and_named():
     np.testing.assert_allclose(get_points(drawn.mean), actual.mean[sure])
     np.testing.assert_allclose(drawn.arrows.U, 3 * actual.difference[:, 0])
     assert [label.get_text() for label in drawn.labels] == [
-        label for label, item in zip(actual.landmarks, sure, strict=True) if item
+        label for label, is_sure in zip(actual.landmarks, sure, strict=True) if is_sure
     ]
 
 
@@ -155,10 +155,10 @@ def test_sliding_draws_before_and_after(dim):
     slid = defgpa.slide(shapes, [range(9)], max_rounds=2)
     drawn = plot.sliding(shapes, slid, "shape_3", axes(dim))
     data = drawn.after._verts3d if dim == 3 else drawn.after.get_data()
-    item = [1, 2, 3, 5, 6, 7]
-    np.testing.assert_allclose(np.column_stack(data), slid.points[2, item])
+    slid_landmarks = [1, 2, 3, 5, 6, 7]
+    np.testing.assert_allclose(np.column_stack(data), slid.points[2, slid_landmarks])
     data = drawn.before._verts3d if dim == 3 else drawn.before.get_data()
-    np.testing.assert_allclose(np.column_stack(data), shapes.points[2, item])
+    np.testing.assert_allclose(np.column_stack(data), shapes.points[2, slid_landmarks])
     with pytest.raises(ShapeError, match="not the same"):
         plot.sliding(shapes.take([0, 1]), slid, 0)
 

@@ -48,8 +48,8 @@ def jittered(n=8, count=19, jitter=0.3, dim=2, seed=0):
     points = []
     for _ in range(n):
         t = step * (np.arange(1, count + 1) + jitter * rng.uniform(-1, 1, count))
-        item = np.vstack([ends, spots, arch(t, dim)])
-        points.append(rng.uniform(1, 3) * item @ rotation(rng, dim) + 5 * rng.normal(size=dim))
+        shape = np.vstack([ends, spots, arch(t, dim)])
+        points.append(rng.uniform(1, 3) * shape @ rotation(rng, dim) + 5 * rng.normal(size=dim))
     return np.stack(points)
 
 
@@ -368,9 +368,9 @@ def test_points_of_a_curve_return_to_the_mesh_as_well():
     points = dome()
     arcs = []
     for _ in range(4):
-        item = t + 0.05 * rng.uniform(-1, 1, 15)
-        item[[0, -1]] = t[[0, -1]]
-        arcs.append(np.column_stack([np.cos(item), 0.1 * np.sin(item), np.sin(item)]))
+        angles = t + 0.05 * rng.uniform(-1, 1, 15)
+        angles[[0, -1]] = t[[0, -1]]
+        arcs.append(np.column_stack([np.cos(angles), 0.1 * np.sin(angles), np.sin(angles)]))
     arcs = np.stack(arcs)
     points = np.concatenate([points, arcs / np.linalg.norm(arcs, axis=2, keepdims=True)], axis=1)
     meshes = {f"shape_{k}": ball() for k in range(1, 5)}
@@ -409,7 +409,9 @@ def passing_points():
     t = np.linspace(0, np.pi, 21)[1:-1]
     odd = t.copy()
     odd[9], odd[10:13] = t[11], t[11] + 0.03 * np.arange(1, 4)
-    plain = [np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(item)]) for item in (t, odd)]
+    plain = [
+        np.vstack([arch(np.array([0, np.pi])), SPOTS[:, :2], arch(angles)]) for angles in (t, odd)
+    ]
     points[:5], points[5] = plain[0], plain[1]
     return points, [[0, *range(5, 15)], [14, *range(15, 24), 1]]
 

@@ -173,8 +173,8 @@ def test_a_shape_that_sees_as_few_says_nothing_about_the_reference(warp, d):
 def test_fewer_landmarks_than_control_points_are_fine_with_smoothing(d, visible):
     points = smooth_family(seed=11, m=60, d=d)
     rng = np.random.default_rng(0)
-    for item in points[2:]:
-        item[rng.permutation(60)[visible:]] = np.nan
+    for shape in points[2:]:
+        shape[rng.permutation(60)[visible:]] = np.nan
     fitted = DefGPA().fit(points).alignment_
     assert fitted.findings == ()
     assert fitted.rmse_reference < 0.1

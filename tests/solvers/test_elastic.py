@@ -94,8 +94,8 @@ def turned_like(points, target):
 def test_charging_the_linear_part_adds_its_projection_to_the_cost(family, warp):
     """I − F(FᵀF + R + μLᵀL)⁻¹Fᵀ is the deformable cost plus κ QQᵀ, shape by shape."""
     mu = 0.7
-    for item in smooth_family(**family)[:3]:
-        points = item[~np.isnan(item[:, 0])]
+    for shape in smooth_family(**family)[:3]:
+        points = shape[~np.isnan(shape[:, 0])]
         basis = warp.basis(points)
         features = basis.features(points)
         penalty = full_penalty(basis, features.shape[1])
@@ -115,8 +115,8 @@ def test_the_descent_is_monotone(family, scaling, mu):
     dial = Dial(mu, scaling)
     anchors, inverse, start, _ = problem(smooth_family(bend=0.6, **family), WARPS["spline"], dial)
     rng = np.random.default_rng(0)
-    for first in (start, start + rng.normal(size=start.shape)):
-        end = descend(anchors, inverse, first, dial)
+    for reference in (start, start + rng.normal(size=start.shape)):
+        end = descend(anchors, inverse, reference, dial)
         assert end.converged.all()
         assert (np.diff(end.costs) < 1e-12).all()
         assert 0.0 <= end.cost < 1.0
@@ -247,9 +247,9 @@ def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_e
 
     def distance(mu):
         free = DefGPA(ThinPlateSpline(4)).fit(points).reference_
-        item = ElasticGPA(ThinPlateSpline(4), mu).fit(points).reference_
-        item, free = item / np.linalg.norm(item), free / np.linalg.norm(free)
-        return np.linalg.norm(turned_like(item, free) - free)
+        elastic = ElasticGPA(ThinPlateSpline(4), mu).fit(points).reference_
+        elastic, free = elastic / np.linalg.norm(elastic), free / np.linalg.norm(free)
+        return np.linalg.norm(turned_like(elastic, free) - free)
 
     assert distance(1e-3) < 0.2 * distance(np.inf)
     np.testing.assert_allclose(distance(1e-4), distance(1e-3), rtol=0.1)  # no flattening below
@@ -394,8 +394,8 @@ def test_a_cost_that_leaves_directions_free_has_its_smallest_solution():
     half -= half.mean(axis=0)
     cost = half @ half.T
     pulled = cost @ rng.normal(size=(9, 2))
-    for item in (cost, cost + 1e-16 * np.eye(9)):
-        made = RootInverse.of(item).solve(pulled, pulled, np.ones(()))
+    for matrix in (cost, cost + 1e-16 * np.eye(9)):
+        made = RootInverse.of(matrix).solve(pulled, pulled, np.ones(()))
         np.testing.assert_allclose(made, np.linalg.pinv(cost, rcond=1e-10) @ pulled, **PARITY)
 
 
@@ -579,7 +579,7 @@ def test_the_cheaper_end_wins():
 def test_flat_shapes_in_space_are_aligned_in_their_plane():
     flat = smooth_family(n=5, d=2, bend=0.3)
     rng = np.random.default_rng(0)
-    solid = np.stack([np.pad(item, ((0, 0), (0, 1))) @ rotation(rng, 3) for item in flat])
+    solid = np.stack([np.pad(shape, ((0, 0), (0, 1))) @ rotation(rng, 3) for shape in flat])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", defgpa.DefgpaWarning)  # directions that nothing determines
         actual = ElasticGPA(Affine(), 0.5).fit(solid).reference_

@@ -150,9 +150,9 @@ def test_a_second_factor_gives_the_lost_digits_back(rng):
     np.testing.assert_array_equal(corrected.condition, first.condition)
 
     def off(ridge):
-        item = features @ ridge.inverse
+        reached = features @ ridge.inverse
         exact = np.linalg.qr(features)[0]
-        difference = item @ np.swapaxes(item, 1, 2) - exact @ np.swapaxes(exact, 1, 2)
+        difference = reached @ np.swapaxes(reached, 1, 2) - exact @ np.swapaxes(exact, 1, 2)
         return np.abs(difference).max()
 
     assert off(corrected) < 1e-10
@@ -250,7 +250,7 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_beyond_reason_change_nothing(warp, scale):
     points = smooth_family(seed=4, n=4, m=70, d=3)
-    batches = (one_batch(warp, item) for item in (points, scale * points))
+    batches = (one_batch(warp, scaled) for scaled in (points, scale * points))
     plain, scaled = (store_factor(batch).gram() for batch in batches)
     np.testing.assert_allclose(scaled, plain, **EXACT)
 

@@ -117,8 +117,8 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
     np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
     at_once = cost_held(many, warp, options).fit_warps(block)
-    for item, coefficient in zip(explained.coefficients, at_once.coefficients, strict=True):
-        np.testing.assert_allclose(item, coefficient, **EXACT)
+    for expected, coefficient in zip(explained.coefficients, at_once.coefficients, strict=True):
+        np.testing.assert_allclose(expected, coefficient, **EXACT)
 
 
 @every_model
@@ -328,9 +328,9 @@ class TestPreconditioner:
     def test_a_second_shape_tells_soft_directions_apart(self):
         """One shape takes what it can bend for free; another one may not."""
         shapes = Shapes(smooth_family(seed=31, n=6, m=700, d=3))
-        warp, first = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
+        warp, patient = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
         preconditioned = DefGPA(warp, solver=Iterative())._solve(shapes)
-        alone = DefGPA(warp, solver=Iterative(), tuning=first)._solve(shapes)
+        alone = DefGPA(warp, solver=Iterative(), tuning=patient)._solve(shapes)
         assert preconditioned.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
         assert_same_shape(preconditioned.reference, alone.reference, rtol=AGREED)
 

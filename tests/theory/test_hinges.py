@@ -222,10 +222,10 @@ def test_on_a_cluster_too(d, warp, client):
     from defgpa.distributed import align
 
     points, base = hinged(4, d)
-    alignment, images = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
-    assert kinds(images.findings) == kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
-    assert error(images.reference, base) < 0.01
-    assert np.abs(images.reference - alignment.reference).max() < 1e-8
+    alignment, on_cluster = DefGPA(warp).align(points), align(Shapes(points), DefGPA(warp), client)
+    assert kinds(on_cluster.findings) == kinds(alignment.findings) == {Problem.FREE_DIRECTIONS}
+    assert error(on_cluster.reference, base) < 0.01
+    assert np.abs(on_cluster.reference - alignment.reference).max() < 1e-8
 
 
 def test_links_that_hardly_leave_their_line_do_not_hold_parts():
