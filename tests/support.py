@@ -117,6 +117,12 @@ def cost_of(shapes, warp):
     return build_cost(measure_geometry(shapes.points, shapes.visible), warp).dense()
 
 
+def form_gram(factor):
+    """Σ UUᵀ (m, m) of the shapes of a factor."""
+    rows = factor.stack_rows()
+    return rows.T @ rows
+
+
 def cheapest_axes(shapes, warp):
     """σ and x of P x = σ C x, C = diag(views) / n, for warps with free translations; x centred."""
     metric = np.diag(shapes.visible.mean(axis=0))

@@ -25,7 +25,7 @@ from defgpa.solvers.elimination import (
 from defgpa.solvers.sparse_columns import store_sparse_factor
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian, Membrane
-from support import EXACT, rotation, smooth_family
+from support import EXACT, form_gram, rotation, smooth_family
 
 DIGITS = 1e-12  # of P, whichever way it is computed
 TURNS = {
@@ -70,7 +70,7 @@ def test_smoothing_costs_no_digits_and_no_singular_values(hold, smoothing, monke
     batch = one_batch(ThinPlateSpline(6, smoothing=smoothing), points)
     expected = by_singular_values(batch)
     monkeypatch.setattr(columns, "ridge_from_features", refused)
-    np.testing.assert_allclose(hold(batch).gram(), expected, rtol=0, atol=DIGITS)
+    np.testing.assert_allclose(form_gram(hold(batch)), expected, rtol=0, atol=DIGITS)
 
 
 def test_columns_without_low_orders_need_no_second_look(monkeypatch):
@@ -94,7 +94,7 @@ def test_columns_without_low_orders_make_the_same_splines(counts, ridge, rng):
     assert columns.shape[-1] == np.prod(counts)
     np.testing.assert_allclose(deflated.columns(slice(20, 50)), columns[:, 20:50], **EXACT)
     np.testing.assert_allclose(
-        store_column_factor(batch).gram(), by_singular_values(batch), **EXACT
+        form_gram(store_column_factor(batch)), by_singular_values(batch), **EXACT
     )
     weights = rng.normal(size=(columns.shape[-1], len(counts)))
     plain, coefficients = deflated.bases[1].express_in_columns(weights)
@@ -120,7 +120,7 @@ def test_a_rank_is_judged_block_of_landmarks_by_block(hold):
     assert len(_split_landmarks(batch)) > 3
     factor = hold(batch)
     np.testing.assert_array_equal(factor.ridge.rank_deficiency, 1)
-    np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)
+    np.testing.assert_allclose(form_gram(factor), by_singular_values(batch), **EXACT)
 
 
 def test_one_poor_shape_does_not_change_the_others(rng):
@@ -131,7 +131,7 @@ def test_one_poor_shape_does_not_change_the_others(rng):
     alone = store_column_factor(batch[:2])
     together = store_column_factor(batch)
     np.testing.assert_array_equal(together.ridge.inverse[:2], alone.ridge.inverse)
-    np.testing.assert_allclose(together.gram(), by_singular_values(batch), rtol=0, atol=DIGITS)
+    np.testing.assert_allclose(form_gram(together), by_singular_values(batch), rtol=0, atol=DIGITS)
 
 
 def nearly_dependent(rng, share):
@@ -208,7 +208,7 @@ def test_flat_shapes_are_flat_however_their_features_are_held(hold, turn):
     batch = one_batch(warp, points)
     factor = hold(batch)
     np.testing.assert_array_equal(factor.ridge.rank_deficiency, 1)
-    np.testing.assert_allclose(factor.gram(), by_singular_values(batch), **EXACT)
+    np.testing.assert_allclose(form_gram(factor), by_singular_values(batch), **EXACT)
 
 
 @every_turn
@@ -223,10 +223,10 @@ def test_thin_is_not_flat(turn):
 def test_heavy_smoothing_costs_the_free_columns_no_digits(smoothing):
     """Columns charged 1e15 times as much as the others weigh leave P that of affine maps."""
     points = smooth_family(seed=3, n=3, m=40)
-    stiff = store_factor(one_batch(ThinPlateSpline(4, smoothing=smoothing), points)).gram()
+    stiff = form_gram(store_factor(one_batch(ThinPlateSpline(4, smoothing=smoothing), points)))
     batch = one_batch(Affine(), points)
     np.testing.assert_allclose(
-        stiff, store_factor(batch).gram(), rtol=0, atol=max(1e-13, 10.0 / smoothing)
+        stiff, form_gram(store_factor(batch)), rtol=0, atol=max(1e-13, 10.0 / smoothing)
     )
 
 
@@ -251,7 +251,7 @@ def test_short_columns_of_ones_own_features_are_not_taken_for_rounding(rng):
 def test_units_beyond_reason_change_nothing(warp, scale):
     points = smooth_family(seed=4, n=4, m=70, d=3)
     batches = (one_batch(warp, scaled) for scaled in (points, scale * points))
-    plain, scaled = (store_factor(batch).gram() for batch in batches)
+    plain, scaled = (form_gram(store_factor(batch)) for batch in batches)
     np.testing.assert_allclose(scaled, plain, **EXACT)
 
 
@@ -261,7 +261,7 @@ def test_an_absolute_smoothing_means_affine_or_none_at_such_units(theta, scale):
     points = smooth_family(seed=4, n=4, m=70)
     limit = Affine() if scale < 1.0 else ThinPlateSpline(3, smoothing=0.0)
     batches = (one_batch(w, scale * points) for w in (ThinPlateSpline(3, theta=theta), limit))
-    actual, expected = (store_factor(batch).gram() for batch in batches)
+    actual, expected = (form_gram(store_factor(batch)) for batch in batches)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 

@@ -117,8 +117,8 @@ def test_products_add_up_block_by_block_of_landmarks(warp, storage, threads, man
     np.testing.assert_allclose(image, expected @ block, rtol=0, atol=AGREED)
     np.testing.assert_allclose(explained.translation, expected.sum(axis=1), rtol=0, atol=AGREED)
     at_once = cost_held(many, warp, options).fit_warps(block)
-    for expected, coefficient in zip(explained.coefficients, at_once.coefficients, strict=True):
-        np.testing.assert_allclose(expected, coefficient, **EXACT)
+    for by_blocks, whole in zip(explained.coefficients, at_once.coefficients, strict=True):
+        np.testing.assert_allclose(by_blocks, whole, **EXACT)
 
 
 @every_model
