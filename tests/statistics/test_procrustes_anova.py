@@ -195,6 +195,21 @@ def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
     np.testing.assert_allclose(salamanders.pairwise(labels).distances, free.distances)
 
 
+def test_numbers_make_groups_as_words_do_and_a_covariate_has_none():
+    rng = np.random.default_rng(4)
+    words = ["a", "b", "c"] * 6
+    numbers = ["abc".index(word) + 1 for word in words]
+    x = rng.normal(size=(6, 2)) + 0.1 * rng.normal(size=(18, 6, 2))
+    data = {"word": words, "number": numbers}
+    expected = procrustes_anova("shape ~ word + size", x, data, 19).pairwise("word")
+    actual = procrustes_anova("shape ~ C(number) + size", x, data, 19).pairwise("number")
+    assert expected.distances.max() > 0.01
+    np.testing.assert_allclose(actual.distances, expected.distances, **EXACT)
+    np.testing.assert_allclose(actual.p, expected.p)
+    with pytest.raises(DefgpaError, match=r"Write C\(number\) in the formula"):
+        procrustes_anova("shape ~ number + size", x, data, 19).pairwise("number")
+
+
 # Invariance and chance
 
 

@@ -134,6 +134,11 @@ def _label_shapes(
                 f"The model knows nothing of {factor!r}, so its groups have one mean. Put it into "
                 f"the formula; it has: {terms}."
             )
+        if not _is_factor(model, factor):
+            raise DefgpaError(
+                f"{factor!r} has numbers, so the model takes it as a covariate, which has no "
+                f"groups. Write C({factor}) in the formula to compare them."
+            )
     values = [model.data[factor].astype(str) for factor in factors]
     return [".".join(row) for row in zip(*values, strict=True)], factors
 
@@ -142,7 +147,7 @@ def _average_rows(model: Design, codes: Index) -> Array:
     """Average the rows of each group, with covariates at their means over all shapes: L (g, k)."""
     data = model.data.copy()
     for name in data.columns:
-        if data[name].dtype.kind in "iuf":
+        if not _is_factor(model, str(name)):
             data[name] = float(data[name].mean())
     rows = model.rows(data)
     return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
@@ -162,6 +167,12 @@ def _reduce_model(model: Design, factors: Sequence[str], null: str | None) -> tu
     formula = f"shape ~ {' + '.join(terms) or 1}"
     blocks = [model.columns[:, spans[term]] for term in terms]
     return formula, np.asarray(orth(np.hstack([model.intercept, *blocks]), rcond=1e-9))
+
+
+def _is_factor(model: Design, column: str) -> bool:
+    """Return whether a column is of words, or of numbers that ``C(…)`` makes a factor of."""
+    is_number = model.data[column].dtype.kind in "iuf"
+    return not is_number or any(f"C({column})" in term.split(":") for term in model.terms)
 
 
 def _contains(term: str, factor: str) -> bool:
