@@ -353,6 +353,11 @@ def test_columns_of_numbers_are_a_scale_and_groups_have_markers(run):
     select_option(run, "colour", ":size")
     run.wait_for("document.querySelector('.legend')?.textContent.includes('centroid size')")
     select_option(run, "colour", "kind")
+    factors = run.driver.execute_async_script(
+        "const done = arguments[0]; import('/static/columns.js')"
+        ".then(({ nameFactor }) => done(['kind', 'mass'].map(nameFactor)))"
+    )
+    assert factors == ["kind", "C(mass)"]  # numbers alone would be a covariate
 
 
 def test_figures_follow_edits_that_are_undone_and_tests_the_method(run):

@@ -35,6 +35,15 @@ export function chooseGrouping() {
   return groupings.includes("group") ? "group" : (groupings[0] ?? "");
 }
 
+/** A column as a formula calls it. */
+export const quote = (name) => (/^[A-Za-z_][\w.]*$/.test(name) ? name : `\`${name}\``);
+
+/** A column as a formula makes groups of it: numbers are a covariate without C(…). */
+export function nameFactor(column) {
+  const hasNumbers = valuesOf(column).some((value) => typeof value === "number");
+  return hasNumbers ? `C(${quote(column)})` : quote(column);
+}
+
 /** Whether a column has so many numbers that they are a scale, not groups. */
 function isScale(column) {
   const values = valuesOf(column).filter((value) => value !== null);

@@ -1,6 +1,6 @@
 // Tests: a formula, its table, comparisons of groups, effects as shapes; repeatability, symmetry.
 
-import { chooseGrouping } from "./columns.js";
+import { chooseGrouping, nameFactor, quote } from "./columns.js";
 import { field, fill, h, number, select, table } from "./dom.js";
 import { run } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
@@ -16,7 +16,8 @@ export async function showTest(main) {
   const work = h("div", {}),
     resultBox = h("div", { class: "stack" }),
     asymmetryBox = h("div", {});
-  const settings = { ...project.settings.test };
+  const settings = { ...project.settings.test },
+    grouping = chooseGrouping();
   let shape = null,
     pairwise = settings.pairwise,
     isShown = true;
@@ -24,7 +25,7 @@ export async function showTest(main) {
   const input = h("input", {
     type: "text",
     id: "formula",
-    value: settings.formula || `shape ~ ${quote(chooseGrouping() || "size")}`,
+    value: settings.formula || `shape ~ ${grouping ? nameFactor(grouping) : "size"}`,
     spellcheck: "false",
     autocomplete: "off",
     "aria-autocomplete": "list",
@@ -345,8 +346,6 @@ function makeAsymmetryForm(box) {
     work,
   );
 }
-
-const quote = (name) => (/^[A-Za-z_][\w.]*$/.test(name) ? name : `\`${name}\``);
 
 /** Complete the word at the cursor from a list. */
 function complete(input, list, words) {
