@@ -72,6 +72,17 @@ def test_effects_are_those_of_the_table(model):
     assert isinstance(drawn.observed.axes.xaxis.get_minor_formatter(), NullFormatter)
 
 
+def test_the_label_of_a_small_effect_stays_inside_the_axes():
+    """With many landmarks the permuted F are all about 1, and none is much smaller."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(40, 2)) + 0.02 * rng.normal(size=(40, 40, 2))
+    anova = procrustes_anova("shape ~ z", x, {"z": rng.normal(size=40)}, 99)
+    drawn = plot.effects(anova, Figure(figsize=(4, 3), layout="constrained").subplots())
+    drawn.observed.axes.figure.draw_without_rendering()
+    edge = drawn.observed.axes.get_window_extent().x0
+    assert drawn.labels[0].get_window_extent().x0 > edge
+
+
 def test_a_model_without_terms_has_no_effects_to_draw():
     with pytest.raises(ShapeError, match="no term"):
         plot.effects(procrustes_anova("shape ~ 1", moths(), n_permutations=1), axes())

@@ -50,19 +50,19 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     permuted = anova.ratios.permuted[:, [k for k, _ in rows]]
     low, middle, high = np.nanquantile(permuted, [0.0, 0.5, 0.95], axis=0)
     places = np.arange(len(rows))
+    ratios = [row.f for _, row in rows]
     floor = max(float(low.min()), 1e-3 * float(middle.min()))
+    left = min(floor, max(min(ratios), floor) / 3.0)  # room for the label of the smallest
     chance = axes.barh(
         places,
-        high - floor,
-        left=floor,
+        high - left,
+        left=left,
         height=0.36,
         color=style.MISSING,
         label="95 % of permutations",
     )
     axes.plot(middle, places, "|", color=style.GREY, markersize=14, label="median permutation")
-    observed = axes.plot(
-        [row.f for _, row in rows], places, "D", color=style.REFERENCE, label="observed"
-    )[0]
+    observed = axes.plot(ratios, places, "D", color=style.REFERENCE, label="observed")[0]
     labels = tuple(
         style.annotate_point(
             axes, f"Z = {row.z:.2f}, P = {row.p:.3g}", (row.f, place), (0, 8), ha="center"
@@ -74,7 +74,7 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(places, [style.shorten(row.term) for _, row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.7)
-    axes.set_xlim(right=4.0 * max(float(high.max()), max(row.f for _, row in rows)))
+    axes.set_xlim(left, 4.0 * max(float(high.max()), *ratios))
     style.add_legend(axes)
     return style.Artists(observed=observed, chance=chance, labels=labels)
 
