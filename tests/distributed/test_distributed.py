@@ -122,6 +122,17 @@ def test_a_lone_landmark_is_placed_and_the_whole_can_be_gathered(client):
     assert gathered.lone_landmarks == expected.lone_landmarks
 
 
+def test_weights_and_robust_fits_are_refused_rather_than_ignored(client):
+    points = smooth_family(seed=4, n=4, m=20, d=2)
+    weights = np.repeat([1.0, 1.0, 1.0, 0.5], 20).reshape(4, 20)  # equal in each part
+    with pytest.raises(defgpa.ShapeError, match=r"weights are from 0\.5 to 1.*one machine"):
+        defgpa.distributed.align(defgpa.Shapes(points, weights=weights), client=client)
+    equal = defgpa.distributed.align(defgpa.Shapes(points, weights=0 * weights + 3), client=client)
+    np.testing.assert_allclose(equal.reference, defgpa.DefGPA().fit(points).reference_, **SAME)
+    with pytest.raises(defgpa.DefgpaError, match="least squares"):
+        defgpa.distributed.align(chunked(points), defgpa.DefGPA(robust=True), client)
+
+
 def test_shapes_that_fall_apart_are_refused_by_name(client):
     points = smooth_family(seed=10, n=4, m=20, d=2)
     points[:2, :10] = np.nan

@@ -127,8 +127,9 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     source : Dask array (n, m, d), zarr array or path, list of landmark files, or Shapes
         NaN for a landmark not seen. Files and arrays are read by the workers; what is
         lost with a worker is read again. All files must have the same landmarks in one order.
+        Unequal landmark weights are refused.
     estimator : DefGPA, optional
-        What to fit; the default model otherwise.
+        What to fit, not robust; the default model otherwise.
     client : dask.distributed.Client, optional
         The current one by default.
 
@@ -152,6 +153,11 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     True
     """
     chosen = DefGPA() if estimator is None else estimator
+    if chosen.robust:
+        raise DefgpaError(
+            f"A cluster fits by least squares. Got {chosen!r}: leave out 'robust', or fit the "
+            "shapes on one machine."
+        )
     cluster = Cluster(client)
     cluster_set = ClusterSet.from_parts(cluster, make_parts(cluster, source))
     cluster_set.require_alignable()

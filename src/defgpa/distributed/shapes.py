@@ -37,7 +37,7 @@ class ClusterSet:
     def from_parts(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
         """Describe the shapes of parts (futures of arrays or Shapes), as the workers see them."""
         facts = cluster.gather([cluster.submit(work.describe_part, points) for points in parts])
-        masks, dims, names, labels = zip(*facts, strict=True)
+        masks, dims, names, labels, ranges = zip(*facts, strict=True)
         widths = {mask.shape[1] for mask in masks}
         landmarks = {part_labels for part_labels in labels if part_labels is not None}
         if len(widths) > 1 or len(set(dims)) > 1 or len(landmarks) > 1:
@@ -45,6 +45,13 @@ class ClusterSet:
                 "All parts must have the same landmarks in the same order; got "
                 f"{sorted(widths)} landmarks in {sorted(set(dims))} dimensions"
                 + (" and different labels." if len(landmarks) > 1 else ".")
+            )
+        weights = frozenset[float]().union(*ranges)
+        if len(weights) > 1:
+            raise ShapeError(
+                f"The landmark weights are from {min(weights):g} to {max(weights):g}, and a "
+                "cluster does not use them. Fit these shapes on one machine, or without weights: "
+                "shapes.with_weights(None), read_shapes(files, weights='none')."
             )
         visible = np.concatenate(masks)
         n, m = visible.shape

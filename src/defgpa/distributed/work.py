@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,11 +44,28 @@ def get_points(part: Any) -> Array:
     return np.asarray(getattr(part, "points", part), dtype=np.float64)
 
 
-def describe_part(part: Any) -> tuple[Mask, int, tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return which landmarks are visible (b, m), the dimension, and the names if there are any."""
+class PartFacts(NamedTuple):
+    """What the driver knows about a part of the shapes."""
+
+    visible: Mask  # (b, m)
+    n_dims: int
+    names: tuple[str, ...] | None
+    landmarks: tuple[str, ...] | None
+    weights: frozenset[float]  # the least and the largest of visible landmarks
+
+
+def describe_part(part: Any) -> PartFacts:
+    """Describe an array of points or shapes."""
     points = get_points(part)
-    names, landmarks = getattr(part, "names", None), getattr(part, "landmarks", None)
-    return ~np.isnan(points[..., 0]), int(points.shape[2]), names, landmarks
+    visible = ~np.isnan(points[..., 0])
+    weights = getattr(part, "weights", visible.astype(np.float64))[visible]
+    return PartFacts(
+        visible,
+        int(points.shape[2]),
+        getattr(part, "names", None),
+        getattr(part, "landmarks", None),
+        frozenset([weights.min(), weights.max()] if len(weights) else []),
+    )
 
 
 def take_landmarks(points: Array, landmarks: Index) -> Array:
