@@ -49,7 +49,7 @@ def extras(folder: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    defgpa.plot.aligned(defgpa.DefGPA().fit(defgpa.datasets.load_wings()).alignment_)
+    defgpa.plot.overlay(defgpa.DefGPA().fit(defgpa.datasets.load_wings()).alignment_)
     command("fit", str(folder / "wings.tps"), "-o", str(folder / "report"), "--report")
     assert (folder / "report" / "report.html").stat().st_size > 1_000_000
 
