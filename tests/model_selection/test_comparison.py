@@ -253,6 +253,7 @@ class TestVerdict:
         assert verdict.best.startswith("EUC_d")
         assert not verdict.against.startswith("EUC_d")
         assert "need not be deformed" in verdict.sentence
+        assert verdict.next_step.startswith("EuclideanGPA(")
 
     @pytest.mark.parametrize(
         ("rigid", "gain", "probability", "sentence"),

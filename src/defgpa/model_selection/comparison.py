@@ -536,8 +536,9 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
         cautions=_find_cautions(best.row, min(rigid, key=_relative_error).row),
         better_share=float(np.mean(differences < 0.0)) if len(differences) else np.nan,
     )
-    # where rigid and deformable predict alike, what lies between them is the next to try
-    return replace(verdict, next_step=_next_step(best.estimator if verdict.clear else ElasticGPA()))
+    # where rigid and deformable predict alike, the simpler one does
+    chosen = best if verdict.clear or best in rigid else rival
+    return replace(verdict, next_step=_next_step(chosen.estimator))
 
 
 def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]:
