@@ -604,3 +604,22 @@ def test_names_of_rows_beside_names_of_specimens_say_nothing(table):
     shapes = table(text, ".txt")
     assert shapes.points.tolist() == FLAT
     assert shapes.metadata["variables"] == ({"sex": "f"}, {"sex": "m"})
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "heads"),
+    [(["a", "b"], ["id", "site", "x1"]), (["7", "8"], ["id", "site", "id_2", "x1"])],
+    ids=["names", "others"],
+)
+def test_no_column_is_written_twice(tmp_path, identifiers, heads):
+    sites = ("north", "south")
+    variables = [{"id": i, "site": site} for i, site in zip(identifiers, sites, strict=True)]
+    shapes = Shapes(
+        np.arange(24.0).reshape(2, 6, 2) ** 1.1, names=["a", "b"], metadata={"variables": variables}
+    )
+    write_shapes(shapes, tmp_path / "shapes.csv")
+    header = (tmp_path / "shapes.csv").read_text().splitlines()[0].split(",")
+    assert header[: len(heads)] == heads
+    again = read_shapes(tmp_path / "shapes.csv")
+    assert again.names == ("a", "b")
+    np.testing.assert_array_equal(again.points, shapes.points)

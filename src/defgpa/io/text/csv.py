@@ -101,6 +101,9 @@ def write_wide(path: Path, shapes: Shapes) -> None:
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
     columns = format_variables(shapes)
+    identifiers = columns.pop("id", names)  # of a table of covariates, mostly the names again
+    if list(identifiers) != list(names):
+        columns["id_2"] = identifiers
     described = [[column[k] for column in columns.values()] for k in range(n)]
     header = ["id", *columns, *name_coordinates(labels, d)]
     values = shapes.points.reshape(n, -1)
