@@ -540,3 +540,15 @@ def test_labels_of_points_do_not_cover_the_numbers_beside_the_axes():
         box = label.get_window_extent()
         assert ax.bbox.x0 <= box.x0
         assert box.x1 <= ax.bbox.x1
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.5, 2.0], ids=["narrow", "wide", "decades"])
+def test_sizes_beside_allometry_do_not_overlap(spread):
+    scale = np.exp(spread * np.linspace(-2.0, 2.0, 12))[:, None, None]
+    plot.allometry(statistics.allometry(1000 * scale * moths(12), n_permutations=2))
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    labels = [label for label in figure.axes[0].get_xticklabels() if label.get_text()]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) >= 2
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])

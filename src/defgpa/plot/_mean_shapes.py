@@ -295,10 +295,13 @@ def allometry(
 
 
 def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
-    """Write a few sizes in plain numbers: a narrow logarithmic axis has no decades."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+    """Write at most five sizes in plain numbers: a narrow logarithmic axis has no decades."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    axes.xaxis.set_major_locator(FixedLocator(list(MaxNLocator(4).tick_values(*ends))))
+    is_narrow = ends[1] < 4.0 * ends[0]
+    ticks = MaxNLocator(4) if is_narrow else LogLocator(subs=(1.0, 2.0, 5.0))
+    places = [place for place in ticks.tick_values(*ends) if ends[0] <= place <= ends[1]]
+    axes.xaxis.set_major_locator(FixedLocator(places[:: -(-len(places) // 5)]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)

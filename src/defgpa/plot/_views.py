@@ -109,7 +109,7 @@ def draw_change(
     """Draw how a shape (m, d) differs from the mean (m, d), on 2-D axes of its own.
 
     In 2-D a grid over three landmarks or more, bent to the shape; of a mesh the surface of the
-    shape, darker the farther it is from the mean; otherwise lines that lead from the mean to it.
+    shape, darker the farther it is from the mean; otherwise lines from the mean to its dots.
     """
     flat_mean, flat_shape = view(mean), view(shape)
     if surface is not None:
@@ -126,11 +126,12 @@ def draw_change(
     else:
         drawn = style.choose_evenly(len(mean), style.MAX_ARROWS)
         size = 0.35 * style.choose_marker_size(len(drawn))
-        style.draw_dots(
-            ax, flat_mean[drawn], "mean", "o", style.GREY, markersize=size, markeredgewidth=0
-        )
-        lines = {"colors": style.OBSERVED, "linewidths": 1.2}
+        dots = {"markersize": size, "markeredgewidth": 0}
+        style.draw_dots(ax, flat_mean[drawn], "mean", "o", style.GREY, **dots)
+        lines = {"colors": style.SKY, "linewidths": 1.0, "zorder": 1}
         style.draw_segments(ax, flat_mean[drawn], flat_shape[drawn], **lines)
+        # the dots say which end of a line is the shape
+        style.draw_dots(ax, flat_shape[drawn], "shape", "o", style.OBSERVED, **dots)
     style.draw_links(ax, flat_shape, links, colors=style.OBSERVED, linewidths=0.9)
     ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
