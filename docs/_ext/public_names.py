@@ -90,6 +90,21 @@ def state_shape_last(
         lines[0] = f"{head} – {text}"
 
 
+def keep_underscores(
+    app: Sphinx, what: str, name: str, value: Any, _: Any, lines: list[str]
+) -> None:
+    """Keep the last character of attributes such as ``alignment_``, which would make them links.
+
+    After numpydoc is parsed.
+    """
+    lines[:] = [
+        re.sub(r"(?<=\w)_(?=[,:])", r"\\_", line)
+        if line.startswith((":ivar", ":vartype"))
+        else line
+        for line in lines
+    ]
+
+
 def state_signature(
     app: Sphinx, what: str, name: str, value: Any, _: Any, signature: str, result: str
 ) -> tuple[str, str] | None:
@@ -112,6 +127,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", on_docstring)
     app.connect("autodoc-process-docstring", state_shape_last, priority=400)
+    app.connect("autodoc-process-docstring", keep_underscores, priority=600)
     app.connect("autodoc-process-signature", state_signature)
     for part in ("description", "options", "arguments", "epilog"):
         app.connect(f"sphinx-click-process-{part}", on_help)
