@@ -66,6 +66,7 @@ from defgpa.solvers.proportions import (
     fit_proportions_on_sides,
     fit_rigid_proportions,
     judge_proportions,
+    measure_firmness,
     pair_with_axes,
 )
 from defgpa.threads import one_blas_thread
@@ -529,6 +530,8 @@ def _choose_proportions(
         if (towards * side > 0.0).all() and proportions.determined.all():
             return proportions, np.broadcast_to(votes, moments.square.shape)
     proportions = fit_rigid_proportions(moments, method.tuning.max_rounds)
+    if n_axes > n_dims:
+        proportions = measure_firmness(moments, proportions)
     for number in np.flatnonzero(~proportions.determined):
         prior = reduction.restrict(folds.remaining[number]).prior()
         proportions.matrix[number] = pair_with_axes(prior, n_axes)

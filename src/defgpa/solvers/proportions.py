@@ -52,7 +52,10 @@ class Proportions:
     rounds: int
     converged: Mask  # (…)
     determined: Mask  # (…): whether the shapes tell all of A
-    firmness: Array  # (…): how much of a step away from A is felt, from 0, a hinge, to 1
+    side: Array  # (…, n): +1 or −1, the side of A that each shape was fitted on
+    firmness: (
+        Array  # (…): share of a step away from A that is felt, 0 at a hinge; 1 if not measured
+    )
 
 
 def choose_proportions(
@@ -68,6 +71,8 @@ def choose_proportions(
         eigenvalues = np.asarray(get_prior() if prior else method.proportions)
         return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
     rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
+    if n_axes > rigid.matrix.shape[-1]:
+        rigid = measure_firmness(moments, rigid)
     matrix = turn_to_principal_axes(rigid.matrix)
     if not rigid.determined:
         matrix = pair_with_axes(get_prior(), n_axes)
@@ -150,27 +155,26 @@ def fit_rigid_proportions(
     together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
     apart = together.residual > _CLEARLY * mixed.residual + 1e-6
-    chosen = _select(apart, mixed, together)
-    firmness = _compute_firmness(
-        moments, chosen.matrix, np.where(apart[..., None], side, same_side)
-    )
-    return replace(chosen, firmness=firmness)
+    return _select(apart, mixed, together)
 
 
-def _compute_firmness(moments: Moments, matrix: Array, side: Array) -> Array:
-    """Compute 1 − μ (…), μ the largest share of a step away from A that a round leaves.
+def measure_firmness(moments: Moments, proportions: Proportions) -> Proportions:
+    """Measure 1 − μ (…), μ the largest share of a step away from A that a round leaves.
 
     At A, the end of the descent, a round undoes a step but for its share along each eigenvector of
-    its derivative. Turns of A are no steps: their eigenvalues are one.
+    its derivative. Turns of A are no steps: their eigenvalues are one. Of no more than d axes all
+    steps are felt.
     """
-    k, d = matrix.shape[-2:]
-    matrix, descent = _normalise(matrix), _Descent.of(moments, side)
+    *lead, k, d = proportions.matrix.shape
+    matrix, descent = _normalise(proportions.matrix), _Descent.of(moments, proportions.side)
     columns, size = [], 1e-5  # of A, by which its neighbourhood is felt
-    for step in size * np.eye(k * d).reshape(k * d, k, d):
-        ahead, behind = descent.run_round(matrix + step), descent.run_round(matrix - step)
-        columns.append((ahead - behind).reshape(*matrix.shape[:-2], k * d) / (2.0 * size))
+    # the steps along a row of A in one call
+    for steps in size * np.eye(k * d).reshape(k, d, *np.ones_like(lead), k, d):
+        ahead, behind = descent.run_round(matrix + np.stack([steps, -steps]))
+        columns.extend((ahead - behind).reshape(d, *lead, k * d) / (2.0 * size))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
-    return np.asarray(np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0))
+    firmness = np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0)
+    return replace(proportions, firmness=firmness)
 
 
 def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proportions:
@@ -181,6 +185,7 @@ def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proporti
         max(first.rounds, second.rounds),
         np.where(is_first, first.converged, second.converged),
         np.where(is_first, first.determined, second.determined),
+        np.where(is_first[..., None], first.side, second.side),
         np.where(is_first, first.firmness, second.firmness),
     )
 
@@ -209,6 +214,7 @@ def fit_proportions_on_sides(
         rounds,
         converged,
         descent.determined & positive,
+        side,
         np.ones(descent.determined.shape),
     )
 
@@ -279,10 +285,13 @@ class _Descent:
         return np.concatenate([top.real, top.imag], axis=-1)
 
     def fit_similarities(self, matrix: Array) -> tuple[Array, Array]:
-        """Fit R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its side."""
-        d = matrix.shape[-1]
-        target = (self.onto @ matrix).reshape(*self.square.shape, d, d)  # D̄ᵀX̄A
-        turn, total = find_nearest_orthogonal(target, self.side)
+        """Fit R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its side.
+
+        For one A (…, k, d), or several of them, with further axes in front.
+        """
+        *lead, _, d = matrix.shape
+        target = (self.onto @ matrix).reshape(*lead, -1, d, d)  # D̄ᵀX̄A
+        turn, total = find_nearest_orthogonal(target, np.broadcast_to(self.side, target.shape[:-2]))
         return turn, total / self.square
 
     def run_round(self, matrix: Array) -> Array:
@@ -322,10 +331,11 @@ def _extrapolate(
 
 def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
     """Measure how well similarities of the shapes agree with given proportions A."""
-    _, scale = _Descent.of(moments, find_sides(moments, matrix).chosen).fit_similarities(matrix)
+    side = find_sides(moments, matrix).chosen
+    _, scale = _Descent.of(moments, side).fit_similarities(matrix)
     sure = np.ones(matrix.shape[:-2], dtype=bool)
     residual = _compute_residual(moments, matrix, scale)
-    return Proportions(matrix, residual, 0, sure, sure, np.ones(sure.shape))
+    return Proportions(matrix, residual, 0, sure, sure, side, np.ones(sure.shape))
 
 
 def measure_agreement(moments: Moments, matrix: Array) -> Array:
