@@ -127,6 +127,7 @@ def test_command_that_compare_suggests_runs_with_all_reading_options(run, tmp_pa
 
 
 def test_covariates_and_links_of_the_command_line_are_in_the_result(run, wings, tmp_path):
+
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[::-1]))
     (tmp_path / "sex.csv").write_text(table)
@@ -160,6 +161,7 @@ def test_report_takes_covariates_links_and_a_title(run, wings, tmp_path):
 
 
 def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
+
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},f\n" for name in names[:6])
     (tmp_path / "sex.csv").write_text(table)
@@ -183,6 +185,7 @@ def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
     ],
 )
 def test_statistics_leave_out_specimens_without_a_row_when_asked(run, wings, tmp_path, words):
+
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[:6]))
     (tmp_path / "sex.csv").write_text(table)
@@ -223,6 +226,7 @@ def test_many_mirrored_specimens_are_mirrored_at_once(run, tmp_path):
 
 
 def test_names_are_listed_in_a_file(run, wings, tmp_path):
+
     names = defgpa.read_shapes(wings).names
     (tmp_path / "names.txt").write_text(f"{names[0]}\n\n{names[3]}\n")
     target = tmp_path / "few.csv"
@@ -251,6 +255,27 @@ def test_corrections_are_typed_or_read_from_a_log(run, wings, tmp_path):
     assert np.isnan(corrected[partial][[2, 6]]).all()
     for words in (("--swap", "nobody:4,5"), ("--swap", f"{swapped}:4"), ("--set-missing", swapped)):
         assert run("convert", wings, target, *words)[0] == 2
+
+
+def test_fit_writes_its_corrections_as_a_log_that_repeats_them(run, wings, tmp_path):
+    from defgpa.edits import read_edits
+
+    names = defgpa.read_shapes(wings).names
+    defgpa.write_shapes(defgpa.read_shapes(wings).mirror([names[3]]), tmp_path / "odd.tps")
+    words = ["--drop", names[0], "--mirror", "auto", "--swap", f"{names[2]}:4,5"]
+    words += ["--set-missing", f"{names[5]}:3"]
+    rigid = ("--method", "rigid", "--no-robust", "-q")
+    assert run("fit", tmp_path / "odd.tps", "-o", tmp_path / "a", *words, *rigid)[0] == 0
+    log = tmp_path / "a" / "edits.json"
+    assert [edit.action for edit in read_edits(log)] == [
+        *("swap", "set missing", "exclude specimen", "reflect")
+    ]
+    again = ("fit", tmp_path / "odd.tps", "-o", tmp_path / "b", "--edits", log, *rigid)
+    assert run(*again)[0] == 0
+    first, second = (tmp_path / folder / "aligned.csv" for folder in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    assert run("fit", tmp_path / "odd.tps", "-o", tmp_path / "a", *rigid)[0] == 0
+    assert not log.exists()
 
 
 def test_few_frames_with_too_few_landmarks_are_left_out_with_a_note(run, tmp_path):

@@ -13,6 +13,7 @@ from defgpa.cli._console import Console
 from defgpa.cli._input import (
     add_covariates,
     add_links,
+    list_edits,
     parse_proportions,
     parse_rigidity,
     parse_smoothing,
@@ -119,8 +120,11 @@ def command(
     aligned (through their warps, deformation removed) and superimposed (by similarity only,
     deformation kept), as CSV and in the input's own format; specimens.csv (one row each);
     result.npz (for the other commands and
-    defgpa.load); summary.json. What an earlier run left in the folder is replaced.
+    defgpa.load); summary.json; edits.json, if specimens were corrected or left out. What an
+    earlier run left in the folder is replaced.
     """
+    from defgpa.edits import write_edits
+
     wishes = MethodOptions(
         *(method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs),
         scaling=scaling,
@@ -162,6 +166,8 @@ def command(
         summary["comparison"] = [row.to_dict() for row in fit.comparison]
     with open_results(console, folder, summary) as partial:
         write_alignment(alignment, partial)
+        if edits := list_edits():
+            write_edits(partial / "edits.json", edits)
         if report:
             with console.working("Writing the report"):
                 write_fit_report(alignment, fit, partial, title)

@@ -16,14 +16,18 @@ from defgpa.io.covariates import Columns
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
+    from defgpa.edits import Edit
     from defgpa.shapes import Shapes
     from defgpa.warps import WarpModel
+
+_EDITS = "defgpa.edits"  # where a command keeps the corrections it made
 
 
 def read_input(
     source: Sequence[str], space: str | None = None, incomplete: str = "error"
 ) -> Shapes:
     """Read the shapes of the files named on the command line, as its options want them."""
+    from defgpa.edits import Action, Edit
     from defgpa.io import read_shapes
 
     wishes = dict(click.get_current_context().meta[READING])
@@ -40,10 +44,19 @@ def read_input(
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_unread_files(shapes)
-    shapes = _correct(shapes, log, swapped, hidden)
+    shapes, edits = _correct(shapes, log, swapped, hidden)
     left_out = expand_lists(dropped, "--drop")
     to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
-    return _mirror(shapes.drop(left_out), to_mirror)
+    shapes, reflected = _mirror(shapes.drop(left_out), to_mirror)
+    edits += [Edit(Action.EXCLUDE_SPECIMEN, name, reason="--drop") for name in left_out]
+    edits += [Edit(Action.REFLECT, name, reason="--mirror") for name in reflected]
+    click.get_current_context().meta[_EDITS] = edits
+    return shapes
+
+
+def list_edits() -> list[Edit]:
+    """Return all corrections made by `read_input`, as the log of the app has them."""
+    return list(click.get_current_context().meta.get(_EDITS, ()))
 
 
 def list_reading_words() -> list[str]:
@@ -83,7 +96,7 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
 
 def _correct(
     shapes: Shapes, log: str | None, swapped: Sequence[str], hidden: Sequence[str]
-) -> Shapes:
+) -> tuple[Shapes, list[Edit]]:
     """Apply a log of edits, then the corrections that were typed, and note how many.
 
     The app shows flat shapes in their plane: a log that moves landmarks there is applied there.
@@ -102,10 +115,10 @@ def _correct(
         name, labels = _parse_correction(words, "--set-missing")
         edits += [Edit(Action.SET_MISSING, name, (x,), reason="--set-missing") for x in labels]
     if not edits:
-        return shapes
+        return shapes, edits
     corrected = apply_edits(shapes, edits)
     warn(f"{len(edits)} correction{'s' * (len(edits) > 1)} applied; the files stay as they are.")
-    return corrected
+    return corrected, edits
 
 
 def _parse_correction(
@@ -120,19 +133,23 @@ def _parse_correction(
     return name, labels
 
 
-def _mirror(shapes: Shapes, names: Sequence[str]) -> Shapes:
-    """Mirror the shapes named, and with ``auto`` all that fit clearly better mirrored."""
+def _mirror(shapes: Shapes, names: Sequence[str]) -> tuple[Shapes, list[str]]:
+    """Mirror the shapes named, and with ``auto`` all that fit clearly better mirrored.
+
+    Also return the names of those that were mirrored, in turn.
+    """
     from defgpa.diagnostics.screening import screen
     from defgpa.errors import format_names
     from defgpa.io.text.lines import warn
 
-    shapes = shapes.mirror([name for name in names if name != "auto"])
     if "auto" not in names or "auto" in shapes.names:
-        return shapes.mirror(["auto"]) if "auto" in names else shapes
+        return shapes.mirror(names), list(dict.fromkeys(names))
+    names = [name for name in dict.fromkeys(names) if name != "auto"]
+    shapes = shapes.mirror(names)
     mirrored = screen(shapes).mirrored
     if mirrored:
         warn(f"Mirrored, {len(mirrored)} of {shapes.n_shapes} specimens: {format_names(mirrored)}.")
-    return shapes.mirror(mirrored)
+    return shapes.mirror(mirrored), [*names, *mirrored]
 
 
 def matches_by_position() -> bool:
