@@ -173,7 +173,15 @@ export async function showAlign(main) {
         isBending &&
           field("Points per axis", numeric("points_per_axis", { min: 2, max: 12, step: 1 })),
         isBending &&
-          field("Smoothing", numeric("smoothing", { min: 0, step: "any", id: "smoothing" })),
+          field(
+            "Smoothing",
+            numeric("smoothing", {
+              min: 0,
+              step: "any",
+              id: "smoothing",
+              style: { width: "24ch" },
+            }),
+          ),
         method.kind === "elastic" &&
           field("Rigidity", numeric("rigidity", { min: 0, step: "any" })),
       ),
