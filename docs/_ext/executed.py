@@ -310,7 +310,7 @@ def markdown_cells(text: str) -> list[dict[str, Any]]:
     plain = re.sub(r"\{[\w:-]+\}`([^`<]*?)( ?<[^>]*>)?`", r"\1", text)
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\.md[^)]*\)", r"\1", plain)
     plain = re.sub(r"^(:::+.*|\([\w-]+\)=)$\n?", "", plain, flags=re.M)
-    plain = re.sub(r"<a class=\"notebook\".*?</a>\n?", "", plain)
+    plain = re.sub(r"<(a|iframe) class=\"notebook\".*?</\1>\n?", "", plain)
     if not plain.strip():
         return []
     return [{"cell_type": "markdown", "source": plain.strip(), "metadata": {}}]
