@@ -165,6 +165,11 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
     assert Problem.HINGE in kinds(alignment.findings)
     assert Problem.FREE_DIRECTIONS not in kinds(alignment.findings)
     assert alignment.diagnostics.looseness > 0.05
+    folds = [np.array([0, 1]), np.array([20, 21])]
+    folded = FoldedModel.fit(DefGPA(warp), Shapes(points))
+    for left_out in folded.leave_out(folds, None, Steps(len(folds), None)):
+        assert Problem.HINGE in kinds(left_out.findings)
+        assert Problem.FREE_DIRECTIONS not in kinds(left_out.findings)
 
 
 def test_without_free_directions_the_parts_come_out_sheared():
