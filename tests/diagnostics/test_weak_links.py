@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from defgpa import Affine, DefGPA, Dense, Iterative, ShapeError, Shapes, ThinPlateSpline
-from defgpa.diagnostics.checks import check_solution, group_by_overlap
+from defgpa.diagnostics.checks import check_solution, group_shapes
 from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import DEFAULT
 from support import (
@@ -199,7 +199,8 @@ class TestLinking:
         visible = np.zeros((len(seen), m), dtype=bool)
         for row, landmarks in zip(visible, seen, strict=True):
             row[list(landmarks)] = True
-        return [group.tolist() for group in group_by_overlap(visible, least)]
+        groups = group_shapes(visible, lambda shared: shared.sum(axis=1) >= least)
+        return [group.tolist() for group in groups]
 
     def test_a_chain_is_one_group(self):
         assert self.groups(range(5), range(2, 8), range(5, 11), range(8, 14)) == [[0, 1, 2, 3]]

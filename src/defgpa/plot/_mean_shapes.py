@@ -301,7 +301,8 @@ def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
     is_narrow = ends[1] < 4.0 * ends[0]
     ticks = MaxNLocator(4) if is_narrow else LogLocator(subs=(1.0, 2.0, 5.0))
     places = [place for place in ticks.tick_values(*ends) if ends[0] <= place <= ends[1]]
-    axes.xaxis.set_major_locator(FixedLocator(places[:: -(-len(places) // 5)]))
+    stride = max(1, -(-len(places) // 5))
+    axes.xaxis.set_major_locator(FixedLocator(places[::stride]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)
