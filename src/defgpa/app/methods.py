@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from defgpa.app.imports import IMPORTS
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class Method:
     @property
     def estimator(self) -> AlignmentEstimator:
         """The estimator, not fitted."""
-        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
-        from defgpa.warps import Affine, ThinPlateSpline
+        with IMPORTS:
+            from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+            from defgpa.warps import Affine, ThinPlateSpline
 
         warp = ThinPlateSpline(points_per_axis=self.points_per_axis, smoothing=self.smoothing)
         match self.kind:
@@ -115,8 +117,9 @@ class Method:
 
 def describe_estimator(estimator: AlignmentEstimator) -> Method | None:
     """Return the method that an estimator is; None where the page offers no such method."""
-    from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
-    from defgpa.warps import Affine, ThinPlateSpline
+    with IMPORTS:
+        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+        from defgpa.warps import Affine, ThinPlateSpline
 
     if isinstance(estimator, EuclideanGPA):
         return Method("rigid", scaling=bool(estimator.scaling))

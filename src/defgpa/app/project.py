@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict
 
+from defgpa.app.imports import IMPORTS
 from defgpa.app.methods import Method
 from defgpa.app.settings import (
     SETTINGS,
@@ -82,7 +83,8 @@ class Project:
         with self.lock:
             self._refresh()
             if self._study is None:
-                from defgpa.app.study import read_study  # loaded while the page is opened
+                with IMPORTS:
+                    from defgpa.app.study import read_study  # loaded while the page is opened
 
                 files = [self.folder / FILES / name for name in self._list_files()]
                 links = [Path(link) for link in self.settings["links"]]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from defgpa.app.analyses import Analysis
+from defgpa.app.imports import IMPORTS
 from defgpa.app.jobs import Job
 from defgpa.app.notes import collect_notes
 from defgpa.app.project import EDITS, RESULTS, Project
@@ -142,7 +143,8 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from defgpa import plot
+    with IMPORTS:
+        from defgpa import plot
 
     alignment, pca = analysis.alignment, analysis.pca
     drawings: dict[str, Callable[[Axes], object]] = {
@@ -168,7 +170,8 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
 
 
 def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:
-    from defgpa.report import write_report
+    with IMPORTS:
+        from defgpa.report import write_report
 
     anova = _fit_test(project, analysis)
     write_report(
@@ -195,7 +198,8 @@ def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
 
 def describe_methods(project: Project, analysis: Analysis) -> str:
     """Return a paragraph for the methods section, with what it cites."""
-    from defgpa.report import write_methods
+    with IMPORTS:
+        from defgpa.report import write_methods
 
     anova = _fit_test(project, analysis)
     return write_methods(

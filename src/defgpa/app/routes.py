@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from defgpa.app.imports import IMPORTS
 from defgpa.app.jobs import Job, Jobs
 from defgpa.app.pages import read_assets
 from defgpa.app.project import Project, Workspace, receive_file
@@ -147,7 +148,8 @@ class Server:
 
     def start_job(self, project: Project, values: Values) -> dict[str, object]:
         """Start long work; its progress is listened to elsewhere."""
-        from defgpa.app.work import choose_work
+        with IMPORTS:
+            from defgpa.app.work import choose_work
 
         kind = str(values.get("kind") or "")
         work = choose_work(kind, project, self._analyse(project), values)
@@ -182,7 +184,8 @@ class Server:
 
     def _analyse(self, project: Project) -> Analysis:
         """Return the analysis of the project as it is now, computed once."""
-        from defgpa.app.analyses import Analysis
+        with IMPORTS:
+            from defgpa.app.analyses import Analysis
 
         study, method = project.study, project.method
         latest = self._analyses.get(project.id)

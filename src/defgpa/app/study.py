@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from defgpa.app.imports import IMPORTS
 from defgpa.app.notes import collect_notes
 from defgpa.app.settings import Reading
 from defgpa.arrays import Array
@@ -153,14 +154,16 @@ class Study:
     @cached_property
     def superimposition(self) -> Alignment:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
-        from defgpa.estimators import EuclideanGPA
+        with IMPORTS:
+            from defgpa.estimators import EuclideanGPA
 
         return EuclideanGPA(scaling=True)._solve(self.shapes)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What looks wrong with the shapes; apart from the superimposition, which is quicker."""
-        from defgpa.estimators import EuclideanGPA
+        with IMPORTS:
+            from defgpa.estimators import EuclideanGPA
 
         with collect_notes():
             return EuclideanGPA(scaling=True).fit(self.shapes).alignment_.findings
@@ -168,7 +171,8 @@ class Study:
     @cached_property
     def completion(self) -> Completion:
         """The missing landmarks, estimated."""
-        from defgpa.completion import complete
+        with IMPORTS:
+            from defgpa.completion import complete
 
         with collect_notes():
             return complete(self.superimposition)
@@ -176,7 +180,8 @@ class Study:
     @cached_property
     def sizes(self) -> list[float | None]:
         """The centroid size of every specimen of the files; None where it is not analysed."""
-        from defgpa.statistics import centroid_sizes
+        with IMPORTS:
+            from defgpa.statistics import centroid_sizes
 
         sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
         return [sizes.get(name) for name in self.all_shapes.names]
@@ -207,7 +212,8 @@ class Study:
         It is posed in the L1 norm, so that swapped or misplaced landmarks do not tilt it. None
         where the specimen is not analysed or shows too little.
         """
-        from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
+        with IMPORTS:
+            from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
 
         name = self.all_shapes.names[specimen]
         if name not in self.shapes.names:

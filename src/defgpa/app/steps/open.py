@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from defgpa import __version__
+from defgpa.app.imports import IMPORTS
 from defgpa.app.notes import collect_notes
 from defgpa.app.project import FILES, Project, Workspace
 from defgpa.app.requests import Values, get_text
@@ -46,7 +47,8 @@ def create_project(workspace: Workspace, values: Values) -> dict[str, object]:
 
 def _load_sample(name: str) -> Shapes:
     """Return a bundled set; imported here, for synthetic sets load much of scipy."""
-    from defgpa import datasets
+    with IMPORTS:
+        from defgpa import datasets
 
     match name:
         case "wings":

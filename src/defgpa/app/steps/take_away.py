@@ -10,6 +10,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
+from defgpa.app.imports import IMPORTS
 from defgpa.app.project import Project
 from defgpa.app.requests import Values
 from defgpa.app.scripts import write_commands, write_python
@@ -23,7 +24,8 @@ _SHOWN = {".html": "text/html; charset=utf-8", ".png": "image/png", ".svg": "ima
 
 def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:
     """Send what is on the screen as Python, as commands and as a paragraph."""
-    from defgpa.app.results import describe_methods
+    with IMPORTS:
+        from defgpa.app.results import describe_methods
 
     return {
         "python": write_python(project),
@@ -34,14 +36,16 @@ def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[s
 
 def show_results(project: Project, values: Values) -> dict[str, object]:
     """List what was written, and what can be."""
-    from defgpa.app.results import PARTS, list_results
+    with IMPORTS:
+        from defgpa.app.results import PARTS, list_results
 
     return {"files": list_results(project), "parts": PARTS}
 
 
 def send_archive(project: Project, values: Values) -> Response:
     """Send everything that was written as one zip."""
-    from defgpa.app.results import list_results
+    with IMPORTS:
+        from defgpa.app.results import list_results
 
     content = BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
