@@ -152,6 +152,16 @@ class Run:
         actions.move_by_offset(dx // 2, dy // 2).move_by_offset(dx - dx // 2, dy - dy // 2)
         actions.release().perform()
 
+    def wait_for_rest(self, landmark):
+        """Wait until a landmark has stayed in its place for a while: the view may turn to it."""
+
+        def rests():
+            before = self.place_of(landmark)
+            time.sleep(0.4)
+            return self.place_of(landmark) == before
+
+        wait_until(rests)
+
     def count_edits(self):
         heading = self.js("return document.querySelector('.log')?.parentElement.textContent ?? ''")
         return int(re.search(r"Edits \((\d+)\)", heading)[1]) if heading else 0
@@ -433,13 +443,15 @@ def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
     run.wait_for("document.documentElement.dataset.ready === 'look'")
     run.go("correct")
     run.wait_for("window.defgpaView?.frames > 1")
+    run.wait_for_queue()
+    run.wait_for_rest(0)
     assert run.js(COUNT_PIXELS) > 3000
     before = run.place_of(0)
     run.js("window.defgpaView.rotate(60, 20)")
     assert np.linalg.norm(np.subtract(run.place_of(0), before)) > 10
-    time.sleep(0.2)
     edits = run.count_edits()
     run.js("window.defgpaView.handlers.onpick(1)")
+    run.wait_for_rest(1)
     run.drag(1, 30, 24)
     run.wait_for_edits(edits + 1)
     moved = read_edits(next(p for p in run.projects.iterdir() if p.name == "skulls") / "edits.json")

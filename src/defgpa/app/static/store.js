@@ -32,8 +32,19 @@ export function notifyListeners(change) {
 export const path = (subpath = "") => `/api/projects/${encodeURIComponent(store.project.id)}${subpath}`;
 export const hasShapes = () => Boolean(store.project?.names);
 
+let pending = Promise.resolve();
+
+/** Do what replaces the project after all that was asked for before: an older answer never wins. */
+function enqueue(work) {
+  const result = pending.then(work);
+  pending = result.catch(() => {});
+  return result;
+}
+
 /** Open a project by its id, or the same one again. */
-export async function openProject(id) {
+export const openProject = (id) => enqueue(() => loadProject(id));
+
+async function loadProject(id) {
   const project = await get(`/api/projects/${encodeURIComponent(id)}`);
   const isOther = store.project?.id !== project.id;
   store.project = project;
@@ -121,13 +132,8 @@ export function pointsOf(specimen) {
   return rows;
 }
 
-let pending = Promise.resolve(); // changes are sent one after the other
-
 /** Send a change of the log; the answer says what is different now. */
-function change(route, body) {
-  pending = pending.then(() => sendChange(route, body));
-  return pending;
-}
+const change = (route, body) => enqueue(() => sendChange(route, body));
 
 async function sendChange(route, body) {
   const start = performance.now();
@@ -137,7 +143,7 @@ async function sendChange(route, body) {
     store.editTime = performance.now() - start;
     return answer;
   } catch (error) {
-    if (error.status === 409) await openProject(store.project.id);
+    if (error.status === 409) await loadProject(store.project.id);
     showMessage(error.message, "error");
     notifyListeners("project");
     return null;
@@ -170,18 +176,20 @@ export const edit = (...edits) => change("/edits", { edits });
 export const undo = () => change("/undo");
 export const redo = () => change("/redo");
 
-/** Change settings of the project. */
-export async function changeSettings(settings) {
+/** Change settings of the project; say whether they were taken. */
+export const changeSettings = (settings) => enqueue(() => sendSettings(settings));
+
+async function sendSettings(settings) {
   try {
     const project = await post(path("/settings"), { revision: store.project.revision, settings });
     const isReread =
       JSON.stringify(project.settings.reading) !== JSON.stringify(store.project.settings.reading);
     store.project = project;
-    if (isReread) await openProject(project.id);
+    if (isReread) await loadProject(project.id);
     else notifyListeners("settings");
     return true;
   } catch (error) {
-    if (error.status === 409) await openProject(store.project.id);
+    if (error.status === 409) await loadProject(store.project.id);
     showMessage(error.message, "error");
     return false;
   }
