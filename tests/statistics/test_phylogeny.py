@@ -88,6 +88,15 @@ class TestReadTree:
         with pytest.raises(DefgpaError, match=message):
             read_tree(text)
 
+    @pytest.mark.parametrize("head", ["", "#NEXUS\nbegin trees;\ntree one = "])
+    def test_trees_with_more_tips_than_memory_holds_are_refused_unread(self, tmp_path, head):
+        path = tmp_path / "star.nwk"
+        path.write_text(head + "(" + ",".join(f"t{k}:1" for k in range(20_001)) + ");")
+        with pytest.raises(
+            DefgpaError, match=r"star\.nwk: the tree has about 20,001 tips; at most"
+        ):
+            read_tree(path)
+
     def test_missing_file_is_named(self, tmp_path):
         with pytest.raises(DefgpaError, match=r"absent\.nwk"):
             read_tree(tmp_path / "absent.nwk")

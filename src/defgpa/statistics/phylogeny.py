@@ -24,6 +24,8 @@ from defgpa.errors import DefgpaError, ShapeError, import_extra
 if TYPE_CHECKING:
     import dendropy
 
+_MAX_TIPS = 20_000  # their covariance takes 3.2 GB, and reading takes time as their square
+
 
 @dataclass(frozen=True, eq=False)
 class Phylogeny:
@@ -157,6 +159,9 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
             raise DefgpaError(f"The tree {source} cannot be read: {error.strerror}.") from None
     schema = "nexus" if text.lstrip()[:6].upper() == "#NEXUS" else "newick"
     name = "The tree" if is_text else f"{source}: the tree"
+    n_tips = 1 + max(statement.count(",") for statement in text.split(";"))
+    if n_tips > _MAX_TIPS:
+        raise DefgpaError(f"{name} has about {n_tips:,} tips; at most {_MAX_TIPS:,} can be read.")
     try:
         trees = dendropy.TreeList.get(
             data=text, schema=schema, preserve_underscores=True, rooting="default-rooted"
