@@ -100,6 +100,14 @@ def measure_geometry(points: Array, visible: Mask, weights: Array | None = None)
     """
     if weights is not None and _has_equal_weights(weights, visible):
         weights = None
+    return measure_subset(points, visible, weights)
+
+
+def measure_subset(points: Array, visible: Mask, weights: Array | None = None) -> Geometry:
+    """Measure some shapes of a set; weights that are all equal still count against the others'.
+
+    Parameters and result are those of `measure_geometry`.
+    """
     n, m, _ = points.shape
     # sums over landmarks as products: far faster than a reduction along a middle axis
     if visible.all():

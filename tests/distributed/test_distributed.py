@@ -122,15 +122,79 @@ def test_a_lone_landmark_is_placed_and_the_whole_can_be_gathered(client):
     assert gathered.lone_landmarks == expected.lone_landmarks
 
 
-def test_weights_and_robust_fits_are_refused_rather_than_ignored(client):
-    points = smooth_family(seed=4, n=4, m=20, d=2)
-    weights = np.repeat([1.0, 1.0, 1.0, 0.5], 20).reshape(4, 20)  # equal in each part
-    with pytest.raises(defgpa.ShapeError, match=r"weights are from 0\.5 to 1.*one machine"):
-        defgpa.distributed.align(defgpa.Shapes(points, weights=weights), client=client)
-    equal = defgpa.distributed.align(defgpa.Shapes(points, weights=0 * weights + 3), client=client)
-    np.testing.assert_allclose(equal.reference, defgpa.DefGPA().fit(points).reference_, **SAME)
-    with pytest.raises(defgpa.DefgpaError, match="least squares"):
-        defgpa.distributed.align(chunked(points), defgpa.DefGPA(robust=True), client)
+@pytest.fixture(params=[0.0, 0.2], ids=["full", "partial"])
+def weighted(request):
+    """Shapes the first four of which have one weight each, so that it is equal within a part."""
+    points = smooth_family(seed=13, n=7, m=45, d=2, missing=request.param)
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, size=points.shape[:2])
+    weights[:4] = [[0.1], [0.1], [2.0], [2.0]]
+    return defgpa.Shapes(points, weights=weights)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        defgpa.DefGPA(),
+        defgpa.DefGPA(proportions="prior"),
+        defgpa.DefGPA(memory_budget=0),
+        defgpa.DefGPA(defgpa.ThinPlateSpline(7, smoothing=1e-8)),  # in poor condition
+    ],
+    ids=["stored", "prior", "streamed", "accurate"],
+)
+def test_landmark_weights_count_there_as_here(client, weighted, estimator):
+    expected = estimator.align(weighted)
+    on_cluster = defgpa.distributed.align(
+        chunked(weighted.points), estimator, client, weights=weighted.weights
+    )
+    tolerance = PARITY if estimator.warp else SAME
+    np.testing.assert_allclose(on_cluster.reference, expected.reference, **tolerance)
+    np.testing.assert_allclose(on_cluster.rmse_reference, expected.rmse_reference, **tolerance)
+    assert list(map(str, on_cluster.findings)) == list(map(str, expected.findings))
+    gathered = on_cluster.gather()
+    np.testing.assert_allclose(gathered.rmse_datum, expected.rmse_datum, **tolerance)
+    np.testing.assert_allclose(gathered.shapes.weights, weighted.weights, **SAME)
+
+
+def test_blocks_of_weighted_landmarks_and_iterations_give_the_same_answer(client):
+    points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, size=points.shape[:2])
+    shapes = defgpa.Shapes(points, weights=weights)
+    few = Tuning(landmarks_per_block=50)
+    exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
+    on_cluster = defgpa.distributed.align(shapes, exact, client)
+    assert on_cluster.diagnostics.method == "iterative"
+    np.testing.assert_allclose(
+        on_cluster.reference, defgpa.DefGPA().align(shapes).reference, **SAME
+    )
+
+
+def test_weights_come_with_shapes_and_files_and_equal_ones_change_nothing(client, tmp_path):
+    points = smooth_family(seed=8, n=4, m=30, d=2)
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, size=points.shape[:2])
+    shapes, files = defgpa.Shapes(points, weights=weights), []
+    for k in range(2):
+        files.append(tmp_path / f"part_{k}.csv")
+        defgpa.write_shapes(shapes.take(np.arange(2 * k, 2 * k + 2)), files[-1], format="csv-long")
+    expected = defgpa.DefGPA().align(shapes).reference
+    for source in (shapes, files):
+        on_cluster = defgpa.distributed.align(source, client=client)
+        np.testing.assert_allclose(on_cluster.reference, expected, **SAME)
+    equal = defgpa.distributed.align(shapes.with_weights(np.full((4, 30), 3.0)), client=client)
+    np.testing.assert_allclose(equal.reference, defgpa.DefGPA().align(points).reference, **SAME)
+
+
+def test_what_a_cluster_cannot_weigh_is_refused_with_a_remedy(client):
+    points = chunked(smooth_family(seed=4, n=4, m=20, d=2))
+    with pytest.raises(defgpa.DefgpaError, match=r"least squares.*one machine"):
+        defgpa.distributed.align(points, defgpa.DefGPA(robust=True), client)
+    with pytest.raises(defgpa.DefgpaError, match=r"\(4, 20\); got size \(20, 4\)"):
+        defgpa.distributed.align(points, None, client, weights=np.ones((20, 4)))
+    weights = np.ones((4, 20))
+    weights[2, 6] = -1.0
+    with pytest.raises(defgpa.ShapeError, match=r"landmark '7' of shape 'shape_3' is -1"):
+        defgpa.distributed.align(points, None, client, weights=weights)
+    with pytest.raises(defgpa.DefgpaError, match=r"with_weights"):
+        defgpa.distributed.align(defgpa.Shapes(points.compute()), None, client, weights=weights)
 
 
 def test_shapes_that_fall_apart_are_refused_by_name(client):

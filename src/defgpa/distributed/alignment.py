@@ -74,8 +74,8 @@ class DistributedAlignment:
         common, cluster = self.shapes.common, self.shapes.cluster
         common_reference[common] = self.reference[common]
         tasks = [
-            cluster.submit(work.sum_square_errors, points, warps, common_reference)
-            for points, warps in self._iter_parts()
+            cluster.submit(work.sum_square_errors, part, warps, common_reference)
+            for part, warps in self._iter_parts()
         ]
         total, count = (sum(terms) for terms in zip(*cluster.gather(tasks), strict=True))
         return float(np.sqrt(total / count))
@@ -88,15 +88,14 @@ class DistributedAlignment:
         apply_warps = dask.delayed(work.apply_part_warps)  # type: ignore[attr-defined]
         shape = self.reference.shape
         pieces = [
-            da.from_delayed(apply_warps(points, warps), (len(warps), *shape), np.float64)
-            for points, warps in self._iter_parts()
+            da.from_delayed(apply_warps(part, warps), (len(warps), *shape), np.float64)
+            for part, warps in self._iter_parts()
         ]
         return da.concatenate(pieces)
 
     def gather(self) -> Alignment:
         """Bring the result to this machine as an ``Alignment``, for sets that fit into it."""
-        points = np.concatenate(self.shapes.cluster.gather(self.shapes.parts))
-        shapes = Shapes.specimens(points, names=self.names, landmarks=self.landmarks)
+        shapes = self.shapes.gather()
         warps = [
             Warp(warp.basis, warp.coefficients, landmarks=shape[self.shapes.common])
             for warp, shape in zip(self.warps, shapes.points, strict=True)
@@ -115,23 +114,27 @@ class DistributedAlignment:
     def _iter_parts(self) -> Iterator[tuple[Any, tuple[Warp, ...]]]:
         """Iterate over the parts of the shapes, each with the warps of its shapes."""
         sizes = self.shapes.sizes
-        for points, size, stop in zip(self.shapes.parts, sizes, np.cumsum(sizes), strict=True):
-            yield points, self.warps[stop - size : stop]
+        for part, size, stop in zip(self.shapes.parts, sizes, np.cumsum(sizes), strict=True):
+            yield part, self.warps[stop - size : stop]
 
 
-def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> DistributedAlignment:
+def align(
+    source: Any, estimator: DefGPA | None = None, client: Any = None, weights: Any = None
+) -> DistributedAlignment:
     """Align shapes that live on a Dask cluster.
 
     Parameters
     ----------
-    source : Dask array (n, m, d), zarr array or path, list of landmark files, or Shapes
+    source : array (n, m, d) of Dask, zarr or NumPy, zarr path, list of files, or Shapes
         NaN for a landmark not seen. Files and arrays are read by the workers; what is
         lost with a worker is read again. All files must have the same landmarks in one order.
-        Unequal landmark weights are refused.
+        Files and Shapes have their landmark weights with them.
     estimator : DefGPA, optional
         What to fit, not robust; the default model otherwise.
     client : dask.distributed.Client, optional
         The current one by default.
+    weights : array (n, m) of NumPy, Dask or zarr, optional
+        Landmark weights of an array of points.
 
     Returns
     -------
@@ -155,11 +158,12 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     chosen = DefGPA() if estimator is None else estimator
     if chosen.robust:
         raise DefgpaError(
-            f"A cluster fits by least squares. Got {chosen!r}: leave out 'robust', or fit the "
-            "shapes on one machine."
+            f"A cluster fits by least squares, with landmark weights. Got {chosen!r}: leave out "
+            "'robust', or estimate the weights on one machine (align(shapes).weights) and give "
+            "them here."
         )
     cluster = Cluster(client)
-    cluster_set = ClusterSet.from_parts(cluster, make_parts(cluster, source))
+    cluster_set = ClusterSet.from_sources(cluster, submit_sources(cluster, source, weights))
     cluster_set.require_alignable()
     method, model, common = chosen._method(cluster_set.n_dims), chosen._model, cluster_set.common
     core = cluster_set.drop_lone_landmarks(method.tuning.landmarks_per_block)
@@ -167,7 +171,11 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     fit = fit_deformable(core, build_cluster_cost(core, model, chosen.memory_budget), method)
     result = DistributedAlignment(
         extend_reference(
-            fit.reference, fit.coefficients, common, cluster_set.visible, cluster_set.fetch_shape
+            fit.reference,
+            fit.coefficients,
+            common,
+            cluster_set.visible,
+            lambda shape: cluster_set.fetch_shape(shape).points[0],
         ),
         fit.coefficients,
         fit.eigenvalues,
@@ -186,8 +194,14 @@ def align(source: Any, estimator: DefGPA | None = None, client: Any = None) -> D
     return result
 
 
-def make_parts(cluster: Cluster, source: Any) -> list[Any]:
-    """Return futures of parts of the shapes, each made by a recipe that can be followed again."""
+def submit_sources(cluster: Cluster, source: Any, weights: Any = None) -> list[Any]:
+    """Return futures of arrays or Shapes, each made by a recipe that can be followed again."""
+    is_array = not isinstance(source, (Shapes, list, tuple))
+    if weights is not None and not is_array:
+        raise DefgpaError(
+            "'weights' are those of an array of points; give files and Shapes theirs by "
+            "shapes.with_weights(weights), or in a column of the files."
+        )
     if isinstance(source, Shapes):
         groups = np.array_split(np.arange(source.n_shapes), min(source.n_shapes, 8))
         return [cluster.submit(_pass_on, source.take(group)) for group in groups]
@@ -198,8 +212,27 @@ def make_parts(cluster: Cluster, source: Any) -> list[Any]:
         raise DefgpaError(
             f"The array must be (shapes, landmarks, coordinates); got {array.ndim} dimensions."
         )
-    pieces = array.rechunk({1: -1, 2: -1}).to_delayed().ravel()
-    return list(cluster.client.compute(list(pieces), optimize_graph=False))
+    array = array.rechunk({1: -1, 2: -1})
+    points = _compute_pieces(cluster, array)
+    if weights is None:
+        return points
+    table = _make_dask_array(weights)
+    if table.shape != array.shape[:2]:
+        raise DefgpaError(
+            f"'weights' must have one number per shape and landmark, {array.shape[:2]}; got size "
+            f"{table.shape}."
+        )
+    rows = _compute_pieces(cluster, table.rechunk((array.chunks[0], -1)))
+    firsts = np.cumsum([0, *array.chunks[0][:-1]]).tolist()
+    return [
+        cluster.submit(work.weigh_points, *piece)
+        for piece in zip(points, rows, firsts, strict=True)
+    ]
+
+
+def _compute_pieces(cluster: Cluster, array: Any) -> list[Any]:
+    """Return futures of the chunks of a Dask array."""
+    return list(cluster.client.compute(list(array.to_delayed().ravel()), optimize_graph=False))
 
 
 def _make_dask_array(source: Any) -> Any:
@@ -208,13 +241,15 @@ def _make_dask_array(source: Any) -> Any:
 
     if isinstance(source, da.Array):
         return source
+    if isinstance(source, np.ndarray):
+        return da.from_array(source, chunks=(max(1, -(-len(source) // 8)), *source.shape[1:]))
     if isinstance(source, (str, os.PathLike)):
         return da.from_zarr(str(source))
     if hasattr(source, "chunks") and hasattr(source, "shape"):
         return da.from_zarr(source)
     raise DefgpaError(
-        "The source must be a Dask array, a zarr array or path, a list of landmark files, or "
-        f"Shapes; got {type(source).__name__}."
+        "Shapes on a cluster come from an array of Dask, zarr or NumPy, a zarr path, a list of "
+        f"files, or Shapes, their weights from an array; got {type(source).__name__}."
     )
 
 

@@ -24,7 +24,7 @@ class DistributedCost:
     """P = diag(totals) − Σ U Uᵀ with U on the workers, by parts of shapes, blocks of landmarks."""
 
     cluster: Cluster
-    totals: Array  # (m,): shapes that see each landmark
+    totals: Array  # (m,): the total weight of each landmark
     n_shapes: int
     landmarks: Sequence[slice]  # the blocks
     batches: list[Any]  # futures, per part
@@ -32,7 +32,7 @@ class DistributedCost:
     combine: list[Any]  # futures, per part
     condition: Array  # (n,)
     rank_deficiency: Index  # (n,)
-    lead: Array  # (m, d): the most complete shape, which stands for all in the preconditioner
+    lead: work.Part  # the most complete shape, which stands for all in the preconditioner
     model: WarpModel
 
     storage = "distributed"
@@ -44,8 +44,8 @@ class DistributedCost:
 
     @property
     def norm(self) -> float:
-        """A bound of the spectrum: the number of shapes."""
-        return float(self.n_shapes)
+        """A bound of the spectrum: the largest total weight of a landmark."""
+        return max(float(self.n_shapes), float(self.totals.max()))
 
     def multiply(self, block: Array) -> Array:
         """Compute P X: project, combine, expand, add; the driver sends and receives rows of X."""
@@ -58,7 +58,7 @@ class DistributedCost:
 
     def preconditioner(self) -> LowRankInverse:
         """Return an approximation of P⁻¹ made from one shape, on the driver."""
-        factor = stream_factor(work.make_part_batches(self.lead[None], self.model)[0])
+        factor = stream_factor(work.make_part_batches(self.lead, self.model)[0])
         alone = ResidualCost(
             self.totals,
             (factor,),
@@ -110,7 +110,7 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
     cluster, visible = sets.cluster, sets.visible
     lead = sets.fetch_shape(int(visible.sum(axis=1).argmax()))
     keep_columns = _columns_fit(cluster, lead, len(visible), model, budget)
-    batches = [cluster.submit(work.make_part_batches, points, model) for points in sets.parts]
+    batches = [cluster.submit(work.make_part_batches, part, model) for part in sets.parts]
     blocks = [
         [cluster.submit(work.make_blocks, batch, rows, keep_columns) for rows in sets.rows]
         for batch in batches
@@ -129,7 +129,7 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
             quality[p] = cluster.gather([cluster.submit(work.get_quality, ridges[p])])[0]
     return DistributedCost(
         cluster,
-        visible.sum(axis=0).astype(np.float64),
+        sets.total_weights,
         len(visible),
         sets.rows,
         batches,
@@ -142,8 +142,9 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
     )
 
 
-def _columns_fit(cluster: Cluster, lead: Array, n: int, model: WarpModel, budget: int) -> bool:
+def _columns_fit(cluster: Cluster, lead: work.Part, n: int, model: WarpModel, budget: int) -> bool:
     """Return whether the columns of all shapes fit into the budget of all workers."""
-    size = work.make_part_batches(lead[None], model)[0].bases.penalty().shape[-1]
+    (batch,) = work.make_part_batches(lead, model)
+    size = batch.bases.penalty().shape[-1]
     workers = max(1, len(cluster.client.scheduler_info(n_workers=-1)["workers"]))
-    return bool(8 * n * len(lead) * size <= budget * workers)
+    return bool(8 * n * batch.n_landmarks * size <= budget * workers)

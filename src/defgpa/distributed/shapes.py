@@ -14,9 +14,9 @@ from defgpa.diagnostics.checks import refuse_degenerate_shapes, require_linkage
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
-from defgpa.geometry import Moments
-from defgpa.shapes import number_labels
-from defgpa.solvers.covariance_prior import estimate_prior
+from defgpa.geometry import Geometry, Moments
+from defgpa.shapes import Shapes, number_labels
+from defgpa.solvers.covariance_prior import compute_common_eigenvalues, estimate_prior
 from defgpa.threads import split_range
 
 
@@ -25,19 +25,20 @@ class ClusterSet:
     """One set of shapes: parts of it on the workers, who sees what on the driver."""
 
     cluster: Cluster
-    parts: Sequence[Any]  # futures of (b, m, d)
+    parts: Sequence[Any]  # futures of Part
     sizes: Sequence[int]  # shapes of each part
     names: tuple[str, ...]
     landmarks: tuple[str, ...]
     visible: Mask  # (n, m)
     n_dims: int
+    weight_unit: float | None  # of the weights, as given; None where all landmarks count the same
     rows: Sequence[slice] = (slice(None),)  # blocks of landmarks
 
     @classmethod
-    def from_parts(cls, cluster: Cluster, parts: Sequence[Any]) -> ClusterSet:
-        """Describe the shapes of parts (futures of arrays or Shapes), as the workers see them."""
-        facts = cluster.gather([cluster.submit(work.describe_part, points) for points in parts])
-        masks, dims, names, labels, ranges = zip(*facts, strict=True)
+    def from_sources(cls, cluster: Cluster, sources: Sequence[Any]) -> ClusterSet:
+        """Describe shapes (futures of arrays or Shapes), as the workers see them."""
+        facts = cluster.gather([cluster.submit(work.describe_part, source) for source in sources])
+        masks, dims, names, labels, ranges, sums = zip(*facts, strict=True)
         widths = {mask.shape[1] for mask in masks}
         landmarks = {part_labels for part_labels in labels if part_labels is not None}
         if len(widths) > 1 or len(set(dims)) > 1 or len(landmarks) > 1:
@@ -46,24 +47,24 @@ class ClusterSet:
                 f"{sorted(widths)} landmarks in {sorted(set(dims))} dimensions"
                 + (" and different labels." if len(landmarks) > 1 else ".")
             )
-        weights = frozenset[float]().union(*ranges)
-        if len(weights) > 1:
-            raise ShapeError(
-                f"The landmark weights are from {min(weights):g} to {max(weights):g}, and a "
-                "cluster does not use them. Fit these shapes on one machine, or without weights: "
-                "shapes.with_weights(None), read_shapes(files, weights='none')."
-            )
         visible = np.concatenate(masks)
         n, m = visible.shape
+        weight_unit = None
+        if len(frozenset[float]().union(*ranges)) > 1:  # the mean of the weights
+            totals = [
+                max(ends, default=0.0) * total for ends, total in zip(ranges, sums, strict=True)
+            ]
+            weight_unit = sum(totals) / visible.sum()
         all_names = tuple(name for part_names in names for name in part_names or ())
         return cls(
             cluster,
-            [cluster.submit(work.get_points, points) for points in parts],
+            [cluster.submit(work.make_part, source, weight_unit) for source in sources],
             [len(mask) for mask in masks],
             all_names if len(set(all_names)) == len(all_names) == n else number_labels("shape_", n),
             tuple(landmarks.pop() if landmarks else number_labels("", m)),
             visible,
             dims[0],
+            weight_unit,
         )
 
     @cached_property
@@ -81,7 +82,7 @@ class ClusterSet:
         """Restrict the shapes to the landmarks that two of them have, in blocks of these."""
         parts, common = self.parts, self.common
         if len(common) < len(self.landmarks):
-            parts = [self.cluster.submit(work.take_landmarks, points, common) for points in parts]
+            parts = [self.cluster.submit(work.take_landmarks, part, common) for part in parts]
         return replace(
             self,
             parts=parts,
@@ -90,20 +91,41 @@ class ClusterSet:
             rows=split_range(len(common), landmarks_per_block),
         )
 
-    def fetch_shape(self, number: int) -> Array:
-        """Bring the points (m, d) of one shape to the driver."""
+    def fetch_shape(self, number: int) -> work.Part:
+        """Bring one shape to the driver."""
         stops = np.cumsum(self.sizes)
         part_number = int(np.searchsorted(stops, number, side="right"))
         place = number - int(stops[part_number] - self.sizes[part_number])
         task = self.cluster.submit(work.take_shape, self.parts[part_number], place)
-        return np.asarray(self.cluster.gather([task])[0])
+        (shape,) = self.cluster.gather([task])
+        assert isinstance(shape, work.Part)
+        return shape
+
+    def gather(self) -> Shapes:
+        """Bring all shapes to the driver."""
+        points, weights = zip(*self.cluster.gather(self.parts), strict=True)
+        unit, names, labels = self.weight_unit, self.names, self.landmarks
+        given = None if unit is None else unit * np.concatenate(weights)
+        return Shapes.specimens(
+            np.concatenate(points), names=names, landmarks=labels, weights=given
+        )
+
+    @cached_property
+    def total_weights(self) -> Array:
+        """(m,): of each landmark; the number of shapes that see it where all count the same."""
+        return np.asarray(sum(self._each(work.sum_weights)))
+
+    @cached_property
+    def _extents(self) -> Geometry:
+        """The geometry of all shapes, without their points."""
+        extents: Geometry = join_stacks(self._each(work.measure_extents))
+        return extents
 
     @cached_property
     def rank(self) -> int:
         """The dimension d, or less where all shapes are flat; an error where one is a line."""
-        geometry = join_stacks(self._each(work.measure_extents))
-        refuse_degenerate_shapes(geometry, self.names)
-        return int(geometry.ranks.max())
+        refuse_degenerate_shapes(self._extents, self.names)
+        return int(self._extents.ranks.max())
 
     def moments(self, axes: Array) -> Moments:
         """Compute the moments of the shapes with axes (m, k)."""
@@ -115,13 +137,15 @@ class ClusterSet:
 
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
+        if self.visible.all():
+            return compute_common_eigenvalues(self._extents.extents)
 
         def by_landmarks() -> ClusterParts:
             made = [self.cluster.submit(work.join_landmarks, r, *self.parts) for r in self.rows]
             return ClusterParts(self.cluster, made)
 
         def by_shapes() -> ClusterParts:
-            return ClusterParts(self.cluster, self.parts)
+            return ClusterParts(self.cluster, self.parts).map(work.get_points)
 
         return estimate_prior(by_landmarks, by_shapes, self.names)
 
@@ -138,7 +162,7 @@ class ClusterParts:
 
     def map(self, function: Callable[..., Any], *shared: Any) -> ClusterParts:
         """Apply a function to each part, and leave the results on the workers."""
-        made = [self.cluster.submit(function, points, *shared) for points in self.parts]
+        made = [self.cluster.submit(function, part, *shared) for part in self.parts]
         return ClusterParts(self.cluster, made)
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:

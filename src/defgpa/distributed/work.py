@@ -1,6 +1,6 @@
 """What the workers do: pure functions, so that a lost result can always be made again.
 
-A part is some whole shapes (b, m, d) with NaN; a block is the columns of one part for some of the
+A part is some whole shapes with their weights; a block is the columns of one part for some of the
 landmarks. Everything the driver receives is of the size of the reference, or smaller.
 """
 
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
-from defgpa.geometry import Geometry, Moments, compute_moments, measure_geometry
+from defgpa.geometry import Geometry, Moments, compute_moments, measure_subset
+from defgpa.shapes import Shapes
 from defgpa.solvers.columns import ridge_from_gram
 from defgpa.solvers.cost import make_batches
 from defgpa.solvers.elimination import (
@@ -35,13 +36,48 @@ class Block:
 
     @property
     def columns(self) -> Array:
-        """(b, p, r)."""
+        """(b, p, r): times Γ^½, for the regressions."""
         return self.batch.columns() if self.stored is None else self.stored
 
+    @property
+    def weighted_columns(self) -> Array:
+        """(b, p, r): times Γ, of which U is made."""
+        if self.stored is None:
+            return self.batch.weigh_columns()
+        return self.stored if self.batch.weights is None else self.batch.weigh(self.stored.copy())
 
-def get_points(part: Any) -> Array:
+
+class Part(NamedTuple):
+    """Some shapes of the set."""
+
+    points: Array  # (b, m, d), NaN where missing
+    weights: Array | None  # (b, m): relative to those of all parts; None: 1 where visible
+
+    @property
+    def visible(self) -> Mask:
+        """(b, m)."""
+        return ~np.isnan(self.points[..., 0])
+
+
+def weigh_points(points: Array, weights: Array, first: int) -> Shapes:
+    """Give points their weights, checked; ``first`` is the number of the first shape."""
+    names = [f"shape_{first + number}" for number in range(1, len(points) + 1)]
+    return Shapes.specimens(points, names=names, weights=weights)
+
+
+def make_part(source: Any, unit: float | None) -> Part:
+    """Make a part of an array of points or of shapes, with weights in this unit if there is one."""
+    points = _get_points(source)
+    if unit is None:
+        return Part(points, None)
+    weights = getattr(source, "weights", None)
+    visible = ~np.isnan(points[..., 0])
+    return Part(points, (visible if weights is None else weights) / unit)
+
+
+def _get_points(source: Any) -> Array:
     """Return the points (b, m, d) of an array or of shapes."""
-    return np.asarray(getattr(part, "points", part), dtype=np.float64)
+    return np.asarray(getattr(source, "points", source), dtype=np.float64)
 
 
 class PartFacts(NamedTuple):
@@ -51,57 +87,74 @@ class PartFacts(NamedTuple):
     n_dims: int
     names: tuple[str, ...] | None
     landmarks: tuple[str, ...] | None
-    weights: frozenset[float]  # the least and the largest of visible landmarks
+    weight_range: frozenset[float]  # the least and the largest weight of visible landmarks
+    weight_sum: float  # of all weights, over the largest
 
 
-def describe_part(part: Any) -> PartFacts:
+def describe_part(source: Any) -> PartFacts:
     """Describe an array of points or shapes."""
-    points = get_points(part)
+    points = _get_points(source)
     visible = ~np.isnan(points[..., 0])
-    weights = getattr(part, "weights", visible.astype(np.float64))[visible]
+    weights = getattr(source, "weights", visible.astype(np.float64))[visible]
+    largest = weights.max(initial=0.0)
     return PartFacts(
         visible,
         int(points.shape[2]),
-        getattr(part, "names", None),
-        getattr(part, "landmarks", None),
-        frozenset([weights.min(), weights.max()] if len(weights) else []),
+        getattr(source, "names", None),
+        getattr(source, "landmarks", None),
+        frozenset([weights.min(), largest] if len(weights) else []),
+        float((weights / largest).sum()) if len(weights) else 0.0,
     )
 
 
-def take_landmarks(points: Array, landmarks: Index) -> Array:
-    """Return the points (b, m', d) of these landmarks."""
-    return np.ascontiguousarray(points[:, landmarks])
+def take_landmarks(part: Part, landmarks: Index) -> Part:
+    """Return the part on these landmarks."""
+    points = np.ascontiguousarray(part.points[:, landmarks])
+    return Part(points, None if part.weights is None else part.weights[:, landmarks])
 
 
-def measure_part(points: Array) -> Geometry:
+def sum_weights(part: Part) -> Array:
+    """Return the total weight (m,) of each landmark in a part."""
+    weights = part.visible if part.weights is None else part.weights
+    return np.asarray(weights.sum(axis=0, dtype=np.float64))
+
+
+def measure_part(part: Part) -> Geometry:
     """Measure the shapes of a part, planar ones in their planes."""
-    return measure_geometry(points, ~np.isnan(points[..., 0])).project_to_planes()
+    return measure_subset(part.points, part.visible, part.weights).project_to_planes()
 
 
-def measure_extents(points: Array) -> Geometry:
+def measure_extents(part: Part) -> Geometry:
     """Measure the shapes of a part, and return their extents without their points."""
-    geometry, none = measure_part(points), slice(0)
+    geometry, none = measure_part(part), slice(0)
     return replace(
         geometry,
         points=geometry.points[:, none],
         visible=geometry.visible[:, none],
+        weights=None,
         centred=geometry.centred[:, none],
     )
 
 
-def join_landmarks(landmarks: slice, *parts: Array) -> Array:
+def get_points(part: Part, landmarks: slice = slice(None)) -> Array:
+    """Return some landmarks (b, p, d) of the shapes of a part."""
+    return part.points[:, landmarks]
+
+
+def join_landmarks(landmarks: slice, *parts: Part) -> Array:
     """Return some landmarks (n, p, d) of the shapes of all parts."""
-    return np.concatenate([points[:, landmarks] for points in parts])
+    return np.concatenate([get_points(part, landmarks) for part in parts])
 
 
-def take_shape(points: Array, number: int) -> Array:
-    """Return the points (m, d) of one shape of a part."""
-    return points[number]
+def take_shape(part: Part, number: int) -> Part:
+    """Return one shape of a part."""
+    shape = slice(number, number + 1)
+    return Part(part.points[shape], None if part.weights is None else part.weights[shape])
 
 
-def make_part_batches(points: Array, model: WarpModel) -> list[Batch]:
+def make_part_batches(part: Part, model: WarpModel) -> list[Batch]:
     """Put the shapes of a part into batches, with their bases."""
-    return make_batches(measure_part(points), model)
+    return make_batches(measure_part(part), model)
 
 
 def make_blocks(batches: list[Batch], landmarks: slice, stored: bool) -> list[Block]:
@@ -161,12 +214,12 @@ def mix_ridges(batches: list[Batch], ridges: list[Ridge]) -> list[Array]:
 
 
 def project(blocks: list[Block], rows: Array) -> list[Array]:
-    """Compute columnsᵀ X (b, r, k) over the landmarks of a block, per batch."""
-    return [(rows.T @ block.columns).mT for block in blocks]
+    """Compute columnsᵀ Γ X (b, r, k) over the landmarks of a block, per batch."""
+    return [(rows.T @ block.weighted_columns).mT for block in blocks]
 
 
 def combine_projections(combine: list[Array], *projections: list[Array]) -> list[Array]:
-    """Compute the coefficients (b, r, k) of the columns, combine combineᵀ Σ columnsᵀ X."""
+    """Compute the coefficients (b, r, k) of the columns, combine combineᵀ Σ columnsᵀ Γ X."""
     return [
         mixed @ (mixed.mT @ sum(terms[1:], terms[0]))
         for mixed, terms in zip(combine, zip(*projections, strict=True), strict=True)
@@ -174,9 +227,9 @@ def combine_projections(combine: list[Array], *projections: list[Array]) -> list
 
 
 def expand(blocks: list[Block], coefficients: list[Array]) -> Array:
-    """Compute Σ columns @ coefficients (p, k) over the shapes of a part."""
+    """Compute Σ Γ columns @ coefficients (p, k) over the shapes of a part."""
     pairs = zip(blocks, coefficients, strict=True)
-    return add_arrays(*[(block.columns @ values).sum(axis=0) for block, values in pairs])
+    return add_arrays(*[(block.weighted_columns @ values).sum(axis=0) for block, values in pairs])
 
 
 def add_arrays(*terms: Array) -> Array:
@@ -184,12 +237,11 @@ def add_arrays(*terms: Array) -> Array:
     return reduce(np.add, terms)
 
 
-def compute_part_moments(points: Array, axes: Array) -> Moments:
+def compute_part_moments(part: Part, axes: Array) -> Moments:
     """Compute the moments of the shapes of a part with axes (m, k)."""
-    geometry = measure_part(points)
-    moments = compute_moments(axes, geometry)
-    each = np.broadcast_to(moments.axes, (len(points), *moments.axes.shape[-2:]))
-    return Moments(each, moments.cross, moments.square)
+    moments = compute_moments(axes, measure_part(part))
+    each = np.broadcast_to(moments.axes, (len(part.points), *moments.axes.shape[-2:]))
+    return replace(moments, axes=each)
 
 
 def make_part_warps(batches: list[Batch], coefficients: list[Array]) -> list[Warp]:
@@ -201,13 +253,14 @@ def make_part_warps(batches: list[Batch], coefficients: list[Array]) -> list[War
     return warps
 
 
-def apply_part_warps(points: Array, warps: Sequence[Warp]) -> Array:
+def apply_part_warps(part: Part, warps: Sequence[Warp]) -> Array:
     """Return the shapes (b, m, d) of a part through their warps."""
-    return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
+    return np.stack([warp(shape) for warp, shape in zip(warps, part.points, strict=True)])
 
 
-def sum_square_errors(points: Array, warps: Sequence[Warp], reference: Array) -> tuple[float, int]:
-    """Return Σ‖warp(D) − S‖² over the visible landmarks of a part, and their number."""
-    errors = apply_part_warps(points, warps) - reference
+def sum_square_errors(part: Part, warps: Sequence[Warp], reference: Array) -> tuple[float, float]:
+    """Return Σ γ ‖warp(D) − S‖² over the visible landmarks of a part, and Σ γ."""
+    errors = apply_part_warps(part, warps) - reference
     visible = ~np.isnan(errors[..., 0])
-    return float((errors[visible] ** 2).sum()), int(visible.sum())
+    weights = np.ones(visible.sum()) if part.weights is None else part.weights[visible]
+    return float(weights @ (errors[visible] ** 2).sum(axis=1)), float(weights.sum())
