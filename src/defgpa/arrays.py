@@ -32,12 +32,12 @@ class Stack:
     __dataclass_fields__: ClassVar[dict[str, object]]
 
     def __getitem__(self, shape: Any) -> Self:
-        some = object.__new__(type(self))
-        fields, new_fields = vars(self), vars(some)
+        selected = object.__new__(type(self))
+        fields, new_fields = vars(self), vars(selected)
         for name in self.__dataclass_fields__:
             value = fields[name]
             new_fields[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
-        return some
+        return selected
 
 
 _S = TypeVar("_S", bound=Stack)

@@ -60,9 +60,9 @@ def decimate_surface(points: Array, faces: Index, max_vertices: int) -> Decimate
         vertices = present[_choose_by_cells(points[present], side)]
         owners, distances = _assign_along_edges(edges, vertices)
         # a second sheet in the same cells has no vertex of its own yet
-        bare = present[distances[present] > 3.0 * side]
-        if len(bare):
-            vertices = np.union1d(vertices, bare[_choose_by_cells(points[bare], side)])
+        uncovered = present[distances[present] > 3.0 * side]
+        if len(uncovered):
+            vertices = np.union1d(vertices, uncovered[_choose_by_cells(points[uncovered], side)])
             owners, _ = _assign_along_edges(edges, vertices)
         if len(vertices) <= max_vertices or budget <= 1:
             break

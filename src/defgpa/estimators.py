@@ -164,11 +164,11 @@ class AlignmentEstimator(SklearnInterface):
     def _measure_change(self, shapes: Shapes, fitted: Alignment) -> float | None:
         """Return how far least squares of all landmarks move the reference; None if they fail."""
         try:
-            plain = self._solve(shapes)
+            unweighted = self._solve(shapes)
         except DefgpaError:
             return None
         shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
-        return procrustes_distance(plain.reference[shared], fitted.reference[shared])
+        return procrustes_distance(unweighted.reference[shared], fitted.reference[shared])
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         """Fit weighted shapes, and predict all landmarks of the shapes by the warps.

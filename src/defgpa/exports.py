@@ -141,15 +141,15 @@ def _build_component_mesh(S: Array, ends: Array, mesh: Mesh | None, alignment: A
 
 def _write_slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     _require_3d(alignment, "SlicerMorph's results folder")
-    done = complete(alignment)
-    pca = ShapePCA().fit(done.shapes)
-    x, names = pca.coordinates_, done.shapes.names
+    completion = complete(alignment)
+    pca = ShapePCA().fit(completion.shapes)
+    x, names = pca.coordinates_, completion.shapes.names
     n, m, _ = x.shape
     landmarks = number_labels("LM ", m)
     coordinates = [f"{landmark}_{axis}" for landmark in landmarks for axis in "XYZ"]
     components = number_labels("PC ", len(pca.components_))
     distances = np.linalg.norm(x - pca.mean_, axis=(1, 2))
-    sizes = centroid_sizes(done.shapes)
+    sizes = centroid_sizes(completion.shapes)
     flat = x.reshape(n, -1)
     vectors = pca.components_.reshape(len(components), -1).T
     values = pca.explained_variance_ * (n - 1) / n
@@ -168,7 +168,7 @@ def _write_slicermorph(alignment: Alignment, folder: Path) -> list[Path]:
     write_text(
         log, json.dumps(_build_gpa_log(folder, names, m), indent=2, ensure_ascii=False) + "\n"
     )
-    return [*files, log, *_write_estimates_if_any(done, folder)]
+    return [*files, log, *_write_estimates_if_any(completion, folder)]
 
 
 def _build_gpa_log(folder: Path, names: Sequence[str], m: int) -> dict[str, object]:
@@ -248,33 +248,33 @@ class _Named:
 
 
 def _write_morphoj(alignment: Alignment, folder: Path) -> list[Path]:
-    done = complete(alignment)
-    shapes = done.shapes
+    completion = complete(alignment)
+    shapes = completion.shapes
     groups = label_groups(alignment, None) or [""] * len(shapes)
     rows = _transpose_columns(shapes.names, groups)
     return [
         _write_table(folder / "morphoj.txt", *_build_wide_table(shapes), "\t"),
         _write_table(folder / "classifiers.txt", ["id", "group"], rows, "\t"),
-        *_write_estimates_if_any(done, folder),
+        *_write_estimates_if_any(completion, folder),
     ]
 
 
 # What they share
 
 
-def write_estimates(done: Completion, path: Path) -> Path:
+def write_estimates(completion: Completion, path: Path) -> Path:
     """Write every estimated landmark: shape, landmark, uncertainty, and whether it is far."""
-    shapes, i, j = done.shapes, *np.nonzero(done.estimated)
+    shapes, i, j = completion.shapes, *np.nonzero(completion.estimated)
     names, labels = [shapes.names[k] for k in i], [shapes.landmarks[k] for k in j]
-    rows = _transpose_columns(names, labels, done.uncertainty[i, j], done.far[i, j])
+    rows = _transpose_columns(names, labels, completion.uncertainty[i, j], completion.far[i, j])
     write_text(path, format_csv(["id", "landmark", "uncertainty", "far"], rows, "NA"))
     return path
 
 
-def _write_estimates_if_any(done: Completion, folder: Path) -> list[Path]:
-    if not done.estimated.any():
+def _write_estimates_if_any(completion: Completion, folder: Path) -> list[Path]:
+    if not completion.estimated.any():
         return []
-    return [write_estimates(done, folder / "estimated.csv")]
+    return [write_estimates(completion, folder / "estimated.csv")]
 
 
 def _write_table(

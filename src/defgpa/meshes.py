@@ -59,10 +59,10 @@ def warp_points(points: ArrayLike, warp: Mapping) -> Array:
     flat = array.reshape(-1, array.shape[-1])
     unknown = np.asarray(np.isnan(flat).any(axis=1))
     moved = warp(np.where(unknown[:, None], np.nan, flat))
-    lost = int((np.isnan(moved[:, 0]) & ~unknown).sum())
-    if lost > 0:
+    n_lost = int((np.isnan(moved[:, 0]) & ~unknown).sum())
+    if n_lost > 0:
         warn(
-            f"{lost} of {len(moved)} points have no image under this inverse and are NaN: the "
+            f"{n_lost} of {len(moved)} points have no image under this inverse and are NaN: the "
             "warp folds, or never reaches them. warp.inverse() gives an approximate image."
         )
     return moved.reshape(array.shape)

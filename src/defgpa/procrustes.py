@@ -338,15 +338,15 @@ def _compute_complete_moments(source: Array, target: Array) -> _Moments:
     """Return the moments where nothing is missing; each set is read once, however often paired."""
     (x, x_mean, x_spread), (y, y_mean, y_spread) = _center(source), _center(target)
     cross = x.mT @ y
-    lead = cross.shape[:-2]
+    batch_shape = cross.shape[:-2]
     numbers = x_spread, y_spread, _find_largest_coordinate(source), _find_largest_coordinate(target)
-    mean = (*lead, source.shape[-1])
+    mean = (*batch_shape, source.shape[-1])
     return _Moments(
-        np.full(lead, float(source.shape[-2])),
+        np.full(batch_shape, float(source.shape[-2])),
         np.broadcast_to(x_mean, mean),
         np.broadcast_to(y_mean, mean),
         cross,
-        *(np.broadcast_to(values, lead) for values in numbers),
+        *(np.broadcast_to(values, batch_shape) for values in numbers),
     )
 
 

@@ -203,7 +203,7 @@ def test_the_chance_that_a_mean_is_off_is_that_of_normal_deformations(n, d, q):
     residual = np.sqrt(shapes.var(axis=1).sum(axis=1))
     error = np.linalg.norm(shapes.mean(axis=1), axis=1)
     # a bound that is a multiple of the residual holds with a chance that is the same for all
-    expected = compute_mean_error_probability(1.0, n, d, off=0.9)
+    expected = compute_mean_error_probability(1.0, n, d, offset=0.9)
     assert np.mean(error > 0.9 * residual) == pytest.approx(expected, abs=0.01)
 
 

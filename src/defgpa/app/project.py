@@ -72,8 +72,8 @@ class Project:
         with self.lock:
             self._refresh()
             edits = [edit.to_dict() for edit in self.log.edits]
-            undone = [edit.to_dict() for edit in self.log.undone]
-            state = [edits, undone, self.settings, self._list_files()]
+            undone_edits = [edit.to_dict() for edit in self.log.undone]
+            state = [edits, undone_edits, self.settings, self._list_files()]
             text = json.dumps(state, sort_keys=True)
             return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
@@ -238,9 +238,9 @@ class Workspace:
         """Make a new, empty project; links are files and folders that stay where they are."""
         stem = re.sub(r"[^\w-]+", "-", _make_printable(title))[:60].strip("-") or "project"
         with self._lock:
-            taken = {name.casefold() for name in self._list_folders()}
+            used_names = {name.casefold() for name in self._list_folders()}
             number = 1
-            while (f"{stem}-{number}" if number > 1 else stem).casefold() in taken:
+            while (f"{stem}-{number}" if number > 1 else stem).casefold() in used_names:
                 number += 1
             folder = self.folder / (f"{stem}-{number}" if number > 1 else stem)
             folder.mkdir(mode=0o700)

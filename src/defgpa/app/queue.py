@@ -74,8 +74,8 @@ class Item:
 def list_queue(study: Study) -> list[dict[str, object]]:
     """Return what looks wrong with the specimens, the worst first, without what was accepted."""
     items = list(_list_findings(study))
-    named = {item.specimen for item in items}
-    items += [item for item in _list_outliers(study) if item.specimen not in named]
+    queued = {item.specimen for item in items}
+    items += [item for item in _list_outliers(study) if item.specimen not in queued]
     accepted = {_find_subject(edit) for edit in study.edits if edit.action is Action.ACCEPT}
     return [item.to_dict(study) for item in items if item.subject not in accepted]
 

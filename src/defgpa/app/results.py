@@ -87,8 +87,8 @@ def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
     )
     write_shapes(reference, folder / "reference.csv", format="csv")
     for name in ("aligned", "superimposed"):
-        moved = shapes.with_points(getattr(alignment, name)).with_metadata(scales=None)
-        write_shapes(moved, folder / f"{name}.csv", format="csv")
+        shapes_in_space = shapes.with_points(getattr(alignment, name)).with_metadata(scales=None)
+        write_shapes(shapes_in_space, folder / f"{name}.csv", format="csv")
     write_text(folder / "specimens.csv", _make_specimen_table(analysis))
     save(alignment, folder / "result.npz")
 

@@ -64,11 +64,11 @@ def open_first(workspace: Workspace, sources: Sequence[str], table: str | None) 
     paths = [Path(source).expanduser() for source in sources]
     if len(paths) == 1 and is_project(paths[0]):
         return workspace.add(paths[0])
-    lacking = [
+    absent = [
         str(path) for path in [*paths, *([Path(table)] if table else [])] if not path.exists()
     ]
-    if lacking:
-        raise DefgpaError(f"There is no file or folder {lacking[0]!r}.")
+    if absent:
+        raise DefgpaError(f"There is no file or folder {absent[0]!r}.")
     links = [path.absolute() for path in paths]
     if table:
         links.append(Path(table).absolute())

@@ -227,9 +227,9 @@ class Study:
         matrix, offset = motion.matrix[0], motion.translation[0]
         place = MeanPlace(matrix=matrix, offset=offset, mean=mean @ matrix + offset)
         if not visible.all():
-            i, done = self.shapes.index(name), self.completion
-            place["estimates"] = done.shapes.points[i]
-            place["uncertainty"] = done.uncertainty[i]
+            i, completion = self.shapes.index(name), self.completion
+            place["estimates"] = completion.shapes.points[i]
+            place["uncertainty"] = completion.uncertainty[i]
         return place
 
 
@@ -261,13 +261,13 @@ def read_study(paths: Sequence[Path], reading: Reading) -> Study:
                 columns |= {head: parse_column(words) for head, words in read.items()}
         except DefgpaError as error:
             return Study(problem=_hide_folders(str(error), paths))
-    beside = _list_beside(paths)
+    other_files = _list_beside(paths)
     return Study(
         shapes,
         notes=tuple(_hide_folders(note, paths) for note in notes),
         columns=columns,
-        photographs=_find_photographs(shapes, beside),
-        meshes=_find_meshes(shapes, beside, landmark_files),
+        photographs=_find_photographs(shapes, other_files),
+        meshes=_find_meshes(shapes, other_files, landmark_files),
         sources=tuple(landmark_files),
         tables=tuple(tables),
         incomplete=reading.get("incomplete", "error"),
@@ -317,13 +317,13 @@ def _list_beside(paths: Sequence[Path]) -> dict[str, Path]:
     A symbolic link that leads out of its folder is not followed.
     """
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
-    beside: dict[str, Path] = {}
+    files_by_stem: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.iterdir()):
             is_wanted = path.suffix.lower() in (*IMAGES, *MESHES) and path.is_file()
             if is_wanted and path.resolve().is_relative_to(folder.resolve()):
-                beside.setdefault(path.name.casefold(), path)
-    return beside
+                files_by_stem.setdefault(path.name.casefold(), path)
+    return files_by_stem
 
 
 def _find_photographs(shapes: Shapes, beside: Mapping[str, Path]) -> dict[str, Path]:

@@ -33,7 +33,7 @@ def choose_work(
     shapes, test = project.study.shapes, project.settings["test"]
     columns = project.settings["asymmetry"]
     count, seed = test["n_permutations"], test["seed"]
-    works: dict[str, Callable[[Job], object]] = {
+    work_by_kind: dict[str, Callable[[Job], object]] = {
         "compare": lambda job: compare_methods(job, shapes),
         "smoothing": lambda job: choose_smoothing(job, shapes, analysis.method),
         "fit": lambda job: fit(job, analysis),
@@ -47,9 +47,9 @@ def choose_work(
         ),
         "results": lambda job: write_results(job, project, analysis, _list_words(values, "parts")),
     }
-    if kind not in works:
+    if kind not in work_by_kind:
         raise DefgpaError(f"There is no work called {kind!r}.")
-    return works[kind]
+    return work_by_kind[kind]
 
 
 def _list_words(values: Values, key: str) -> list[str]:
@@ -98,8 +98,8 @@ def _find_name(estimator: AlignmentEstimator, methods: Mapping[str, AlignmentEst
     for name, candidate in methods.items():
         method = describe_estimator(candidate)
         if chosen is not None and method is not None:
-            same = replace(method, smoothing=chosen.smoothing, rigidity=chosen.rigidity)
-            if same == chosen:
+            reused_method = replace(method, smoothing=chosen.smoothing, rigidity=chosen.rigidity)
+            if reused_method == chosen:
                 return name
     return ""
 
@@ -115,7 +115,7 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, obje
     """Choose the smoothing by cross-validation, telling each point of the curve as it is there."""
     fold_size = choose_fold_size(shapes)
     estimator = method.estimator
-    held = {"rigidities": [method.rigidity]} if method.kind == "elastic" else {}
+    fixed = {"rigidities": [method.rigidity]} if method.kind == "elastic" else {}
     with collect_notes() as notes:
         for number, value in enumerate(_CURVE):
             job.tell("stage", text=f"Smoothing {value:g}", done=number, total=len(_CURVE))
@@ -126,12 +126,12 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, obje
                 fold_size=fold_size,
                 n_jobs=1,
                 progress=job.report_progress,
-                **held,
+                **fixed,
             )
             job.tell("point", **_point(path, 0))
         job.tell("stage", text="Looking more finely beside the best", done=0, total=0)
         path = select_smoothing(
-            estimator, shapes, fold_size=fold_size, n_jobs=1, progress=job.report_progress, **held
+            estimator, shapes, fold_size=fold_size, n_jobs=1, progress=job.report_progress, **fixed
         )
     return {
         "fold_size": fold_size,

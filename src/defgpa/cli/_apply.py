@@ -99,12 +99,12 @@ def command(
             originals, moved = shapes.points, send(shapes.points)
             write_shapes_as(console, shapes.with_points(moved), Path(output), to_format)
     finite = ~np.isnan(originals[..., 0])
-    count, lost = int(finite.sum()), int((np.isnan(moved[..., 0]) & finite).sum())
-    if lost:
-        console.note(f"Points without an inverse image (the warp folds), written as NaN: {lost}.")
+    count, n_lost = int(finite.sum()), int((np.isnan(moved[..., 0]) & finite).sum())
+    if n_lost:
+        console.note(f"Points without an inverse image (the warp folds), written as NaN: {n_lost}.")
     console.say(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
     console.result(
-        {"points": count, "without_image": lost, "output": output, "notes": console.notes}
+        {"points": count, "without_image": n_lost, "output": output, "notes": console.notes}
     )
 
 
@@ -157,10 +157,10 @@ def _note_if_outside(console: Console, corners: Array, landmarks: Array, name: s
 
     low, high = corners.min(axis=0), corners.max(axis=0)
     finite = landmarks[~np.isnan(landmarks).any(axis=1)]
-    outside = int(((finite < low) | (finite > high)).any(axis=1).sum())
-    if outside:
+    n_outside = int(((finite < low) | (finite > high)).any(axis=1).sum())
+    if n_outside:
         console.note(
-            f"{outside} of {len(finite)} landmarks of {name!r} lie outside this image. Is it the "
+            f"{n_outside} of {len(finite)} landmarks of {name!r} lie outside this image. Is it the "
             "image of this specimen, at its full size? --rows up|down says where y points."
         )
 
@@ -172,8 +172,8 @@ def _choose_map(
     warp = alignment.warps[number]
     if direction == "forward":
         return warp, repr(alignment.shapes.names[number]), alignment.shapes[number]
-    back = warp.inverse() if direction == "inverse" else warp.exact_inverse()
-    return back, "the reference", alignment.reference
+    inverse = warp.inverse() if direction == "inverse" else warp.exact_inverse()
+    return inverse, "the reference", alignment.reference
 
 
 def _apply_to_mesh(
@@ -234,11 +234,11 @@ def _note_if_far(console: Console, points: Array, owner: str, landmarks: Array) 
         return  # the warp says what is wrong
     low, high = np.nanmin(landmarks, axis=0), np.nanmax(landmarks, axis=0)
     span = np.linalg.norm(high - low)
-    far = ((finite < low - span) | (finite > high + span)).any(axis=1).mean()
-    tiny = len(finite) > 1 and np.linalg.norm(np.ptp(finite, axis=0)) < 0.05 * span
-    if far > 0.1 or tiny:
-        share = f"{far:.0%} of the points lie far from"
-        problem = share if far > 0.1 else "The points are tiny beside"
+    outside_share = ((finite < low - span) | (finite > high + span)).any(axis=1).mean()
+    is_tiny = len(finite) > 1 and np.linalg.norm(np.ptp(finite, axis=0)) < 0.05 * span
+    if outside_share > 0.1 or is_tiny:
+        share = f"{outside_share:.0%} of the points lie far from"
+        problem = share if outside_share > 0.1 else "The points are tiny beside"
         console.note(
             f"{problem} the landmarks of {owner}. Another specimen, other units, another "
             "coordinate system? Away from landmarks a warp only continues what it does at them."

@@ -72,50 +72,51 @@ def command(
     with console.noting():
         shapes = prepare_for_fit(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, "completed", "estimated")
-        done = complete(DefGPA(model).fit(shapes).alignment_, method)
+        result = complete(DefGPA(model).fit(shapes).alignment_, method)
     summary: dict[str, object] = {
-        "estimated": int(done.estimated.sum()),
-        "method": done.method,
-        "errors": dict(done.errors),
-        "far": int(done.far.sum()),
+        "estimated": int(result.estimated.sum()),
+        "method": result.method,
+        "errors": dict(result.errors),
+        "far": int(result.far.sum()),
         "input": list(source),
     }
     with open_results(console, folder, summary) as partial:
-        write_shapes_twice(done.shapes, partial, "completed")
+        write_shapes_twice(result.shapes, partial, "completed")
         # a column has the marks: no need of the comments, which a .tps must do with
         comments = shapes.metadata.get("comments") or (None,) * len(shapes)
-        table = done.shapes.with_metadata(comments=comments)
+        table = result.shapes.with_metadata(comments=comments)
         write_shapes(table, partial / "completed.csv", format="csv")
-        write_estimates(done, partial / "estimated.csv")
-    _show(console, done)
+        write_estimates(result, partial / "estimated.csv")
+    _show(console, result)
     show_run(console, folder, summary)
 
 
-def _show(console: Console, done: Completion) -> None:
+def _show(console: Console, result: Completion) -> None:
     """Show what was estimated, and how well."""
     import numpy as np
 
     from defgpa.statistics import centroid_sizes
 
-    if not done.estimated.any():
+    if not result.estimated.any():
         console.say("Nothing is missing.")
         return
     rows = [
-        [name, error, "used" if name == done.method else ""] for name, error in done.errors.items()
+        [name, error, "used" if name == result.method else ""]
+        for name, error in result.errors.items()
     ]
     console.table("Errors on landmarks that are not missing", ["method", "error / size", ""], rows)
-    places = np.argwhere(done.estimated)
-    shapes, relative = done.shapes, done.uncertainty / centroid_sizes(done.shapes)[:, None]
+    places = np.argwhere(result.estimated)
+    shapes, relative = result.shapes, result.uncertainty / centroid_sizes(result.shapes)[:, None]
     if len(places) > _MAX_ROWS:
-        _show_by_shape(console, done, relative)
+        _show_by_shape(console, result, relative)
         return
-    order = np.argsort(-relative[done.estimated], kind="stable")
+    order = np.argsort(-relative[result.estimated], kind="stable")
     shown = [
         [
             shapes.names[i],
             shapes.landmarks[j],
-            float(done.uncertainty[i, j]),
-            _FAR * int(done.far[i, j]),
+            float(result.uncertainty[i, j]),
+            _FAR * int(result.far[i, j]),
         ]
         for i, j in places[order]
     ]
@@ -123,18 +124,18 @@ def _show(console: Console, done: Completion) -> None:
     console.table(title, ["shape", "landmark", "uncertainty", ""], shown)
 
 
-def _show_by_shape(console: Console, done: Completion, relative: Array) -> None:
+def _show_by_shape(console: Console, result: Completion, relative: Array) -> None:
     """Show how many landmarks of each shape were estimated, and how uncertain they are."""
     import numpy as np
 
-    count, far = done.estimated.sum(axis=1), done.far.sum(axis=1)
+    names, count, n_far = result.shapes.names, result.estimated.sum(axis=1), result.far.sum(axis=1)
     typical = np.sqrt((relative**2).sum(axis=1) / np.maximum(count, 1))
     order = [i for i in np.argsort(-typical, kind="stable") if count[i]]
-    shown = [
-        [done.shapes.names[i], f"{count[i]:,}", float(typical[i]), f"{far[i]:,}" * bool(far[i])]
+    rows = [
+        [names[i], f"{count[i]:,}", float(typical[i]), f"{n_far[i]:,}" * bool(n_far[i])]
         for i in order[:_MAX_ROWS]
     ]
     title = (
         f"{int(count.sum()):,} landmarks estimated in {len(order)} shapes, the least certain first"
     )
-    console.table(title, ["shape", "estimated", "uncertainty / size", _FAR], shown)
+    console.table(title, ["shape", "estimated", "uncertainty / size", _FAR], rows)

@@ -37,21 +37,21 @@ class Console:
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
         """Turn warnings of the package into notes, each shown once; drop those of others."""
-        caught: list[warnings.WarningMessage] = []
+        recorded: list[warnings.WarningMessage] = []
         try:
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as recorded:
                 warnings.simplefilter("always")
                 yield
         finally:  # where an error ends it, too: what was noted on the way may explain it
-            messages = [w.message for w in caught if isinstance(w.message, DefgpaWarning)]
+            messages = [w.message for w in recorded if isinstance(w.message, DefgpaWarning)]
             self.note_findings(*(m.finding for m in messages if m.finding is not None))
             for text in merge_messages([str(m) for m in messages if m.finding is None]):
                 self.note(text)
 
     def note_findings(self, *findings: Finding) -> None:
         """Note findings in the words of the command line; keep their values for machines."""
-        noted = [each for finding in self.findings for each in (finding, *finding.parts)]
-        for finding in group_by_problem(finding for finding in findings if finding not in noted):
+        listed = [each for finding in self.findings for each in (finding, *finding.parts)]
+        for finding in group_by_problem(finding for finding in findings if finding not in listed):
             self.findings.append(finding)
             self.note(str(finding))
 
@@ -199,8 +199,8 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     >>> suggest_name("ifno", ["info", "fit"])
     " Did you mean 'info'?"
     """
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    close_names = difflib.get_close_matches(name, list(names), n=1)
+    return f" Did you mean {close_names[0]!r}?" if close_names else ""
 
 
 def make_printable(text: str) -> str:
@@ -217,8 +217,8 @@ def make_printable(text: str) -> str:
 def abbreviate(names: Sequence[str]) -> list[str]:
     """Shorten long names to their begin and end, unless that makes two the same."""
     flat = [" ".join(name.split()) for name in names]
-    short = [name if len(name) <= 40 else f"{name[:19]}…{name[-20:]}" for name in flat]
-    return short if len(set(short)) == len(set(flat)) else flat
+    short_names = [name if len(name) <= 40 else f"{name[:19]}…{name[-20:]}" for name in flat]
+    return short_names if len(set(short_names)) == len(set(flat)) else flat
 
 
 def format_cell(cell: object) -> str:

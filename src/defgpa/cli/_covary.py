@@ -218,8 +218,8 @@ def _parse_ranges(words: str, shapes: Shapes) -> Modules:
                     f"{labels[0]}-{labels[-1]}.",
                     param_hint="--modules",
                 )
-    taken = {number for numbers in modules.values() for number in numbers}
+    assigned_numbers = {number for numbers in modules.values() for number in numbers}
     for name in modules:
         if not modules[name]:
-            modules[name] = [k for k in range(len(labels)) if k not in taken]
+            modules[name] = [k for k in range(len(labels)) if k not in assigned_numbers]
     return modules

@@ -221,8 +221,8 @@ class MethodOptions:
         if not self.scaling and method != "rigid":
             raise click.UsageError("--no-scaling is for rigid alignment: give --method rigid.")
         if method in ("auto", "rigid") and experts:
-            why = "chooses the warps" if method == "auto" else "has no warps"
-            raise click.UsageError(f"--method {method} {why}: drop {' and '.join(experts)}.")
+            reason = "chooses the warps" if method == "auto" else "has no warps"
+            raise click.UsageError(f"--method {method} {reason}: drop {' and '.join(experts)}.")
         if method == "affine" and self.warp not in (None, "affine"):
             raise click.UsageError(f"--method affine has affine warps: drop --warp {self.warp}.")
         if method == "deformable" and self.rigidity is not None:
@@ -465,8 +465,8 @@ def write_alignment(alignment: Alignment, folder: Path) -> None:
     write_shapes_twice(reference, folder, "reference")
     for space in ("aligned", "superimposed"):
         # scales of the files do not hold in the space of the reference
-        moved = shapes.with_points(getattr(alignment, space)).with_metadata(scales=None)
-        write_shapes_twice(moved, folder, space)
+        shapes_in_space = shapes.with_points(getattr(alignment, space)).with_metadata(scales=None)
+        write_shapes_twice(shapes_in_space, folder, space)
     write_specimens(alignment, folder)
     save(alignment, folder / "result.npz")
 

@@ -142,8 +142,8 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
     if not gaps:
         return
     names = abbreviate([shapes.names[i] for i in gaps[:_MAX_ROWS]])
-    beside = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
-    width = max(10, min(60, RichConsole().width - beside))  # characters of the bar
+    taken = min(max(map(len, names)), 40) + len("missing") + 10  # and the blanks between columns
+    width = max(10, min(60, RichConsole().width - taken))  # characters of the bar
     rows = [
         [name, int((~shapes.visible[i]).sum()), _draw_bar(shapes.visible[i], width)]
         for name, i in zip(names, gaps, strict=False)

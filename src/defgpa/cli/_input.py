@@ -32,7 +32,7 @@ def read_input(
 
     wishes = dict(click.get_current_context().meta[READING])
     mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
-    swapped, hidden = wishes.pop("swap"), wishes.pop("set_missing")
+    swaps, hidden = wishes.pop("swap"), wishes.pop("set_missing")
     log = wishes.pop("edits")
     if wishes.pop("drop_incomplete"):
         incomplete = "drop"
@@ -44,7 +44,7 @@ def read_input(
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_unread_files(shapes)
-    shapes, edits = _correct(shapes, log, swapped, hidden)
+    shapes, edits = _correct(shapes, log, swaps, hidden)
     left_out = expand_lists(dropped, "--drop")
     to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
     shapes, reflected = _mirror(shapes.drop(left_out), to_mirror)
@@ -95,7 +95,7 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
 
 
 def _correct(
-    shapes: Shapes, log: str | None, swapped: Sequence[str], hidden: Sequence[str]
+    shapes: Shapes, log: str | None, swaps: Sequence[str], hidden: Sequence[str]
 ) -> tuple[Shapes, list[Edit]]:
     """Apply a log of edits, then the corrections that were typed, and note how many.
 
@@ -108,7 +108,7 @@ def _correct(
     edits = [] if log is None else list(read_edits(log))
     if edits and all(edit.to is None or len(edit.to) == 2 for edit in edits):
         shapes = flatten_planar(shapes)
-    for words in swapped:
+    for words in swaps:
         name, labels = _parse_correction(words, "--swap", 2)
         edits.append(Edit(Action.SWAP, name, labels, reason="--swap"))
     for words in hidden:
@@ -175,8 +175,8 @@ def match_space(shapes: Shapes, model: Shapes) -> Shapes:
     space, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if space is None or wanted is None or space == wanted or shapes.n_dims != 3:
         return shapes
-    moved = shapes.with_points(convert_space(shapes.points, space, wanted))
-    return moved.with_metadata(space=wanted)
+    converted = shapes.with_points(convert_space(shapes.points, space, wanted))
+    return converted.with_metadata(space=wanted)
 
 
 def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
@@ -254,18 +254,18 @@ def drop_unlisted_shapes(
     cells = [{_fold_name(row[k]) for row in rows} for k in range(len(header))]
     n_matches = [sum(_fold_name(name) in cell for name in shapes.names) for cell in cells]
     names_column = cells[max(range(len(header)), key=n_matches.__getitem__)]
-    lacking = [name for name in shapes.names if _fold_name(name) not in names_column]
-    if len(lacking) == shapes.n_shapes:
+    absent = [name for name in shapes.names if _fold_name(name) not in names_column]
+    if len(absent) == shapes.n_shapes:
         raise click.BadParameter(
             f"{table} has none of the {shapes.n_shapes} specimens, such as {shapes.names[0]!r}.",
             param_hint="--data",
         )
-    if lacking:
+    if absent:
         console.note(
-            f"Left out, {len(lacking)} of {shapes.n_shapes} specimens without a row in {table}: "
-            f"{format_names(lacking)}."
+            f"Left out, {len(absent)} of {shapes.n_shapes} specimens without a row in {table}: "
+            f"{format_names(absent)}."
         )
-    return shapes.drop(lacking)
+    return shapes.drop(absent)
 
 
 def add_links(shapes: Shapes, words: str | None) -> Shapes:
@@ -470,16 +470,16 @@ def _find_names_column(
     best = max(range(len(header)), key=n_matches.__getitem__)
     values = Counter(_fold_name(row[best]) for row in rows)
     repeated = [name for name in names if values[_fold_name(name)] > 1]
-    lacking = [name for name in names if _fold_name(name) not in values]
+    absent = [name for name in names if _fold_name(name) not in values]
     numbered = all(name.isdecimal() for name in names)
-    if 2 * n_matches[best] <= len(names) or (numbered and (lacking or repeated)):
+    if 2 * n_matches[best] <= len(names) or (numbered and (absent or repeated)):
         return None
-    if lacking or repeated:
-        n_lacking = f" ({len(lacking)} of {len(names)})" if lacking else ""
-        problem = "no row" if lacking else "several rows"
+    if absent or repeated:
+        n_lacking = f" ({len(absent)} of {len(names)})" if absent else ""
+        problem = "no row" if absent else "several rows"
         raise click.BadParameter(
             f"{table}: its column {header[best]!r} names the specimens, and has {problem} for "
-            f"{format_names(lacking or repeated)}{n_lacking}. Mend the table, or leave specimens "
+            f"{format_names(absent or repeated)}{n_lacking}. Mend the table, or leave specimens "
             "out with --drop-unlisted or --drop NAME.",
             param_hint="--data",
         )

@@ -60,8 +60,8 @@ def refuse_inputs(
     replaced_files = {(folder / name).resolve() for name in replaced}
     for source in sources:
         place = Path(source).absolute()
-        named_alike = place.parent in targets or place.parent / place.name.split(".")[0] in targets
-        if named_alike or place.resolve() in replaced_files:
+        clashes = place.parent in targets or place.parent / place.name.split(".")[0] in targets
+        if clashes or place.resolve() in replaced_files:
             raise click.BadParameter(
                 f"the results would overwrite the input {source}; choose another folder.",
                 param_hint="--output",
@@ -204,8 +204,8 @@ def write_shapes_as(
     else:
         write_shapes(shapes, target, format=format_name)
         mark_written(target)
-    if lost := find_unsupported_metadata(shapes, target, format=format_name):
-        console.note(f"Left out, as {target} has no place for it: {', '.join(lost)}.")
+    if losses := find_unsupported_metadata(shapes, target, format=format_name):
+        console.note(f"Left out, as {target} has no place for it: {', '.join(losses)}.")
 
 
 def _is_folder_of_shapes(shapes: Shapes, target: Path, format_name: str | None) -> bool:
@@ -241,8 +241,8 @@ def format_command(command: str = "", folder: str = "") -> str:
     command, folder = (command, folder) if command else (command_line(), working_folder())
     if not command or not folder:
         return command
-    home = "~/" if folder.startswith("~/") else ""  # between quotes a shell leaves ~ as it is
-    return f"cd {home}{shlex.quote(folder.removeprefix(home))}\n{command}"
+    prefix = "~/" if folder.startswith("~/") else ""  # between quotes a shell leaves ~ as it is
+    return f"cd {prefix}{shlex.quote(folder.removeprefix(prefix))}\n{command}"
 
 
 def list_versions() -> dict[str, str]:
@@ -264,11 +264,11 @@ def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
 
     files = summary["files"]
     counts = Counter(Path(file).parts[0] for file in files)
-    inside = {name: f"{os.sep} ({k} files)" for name, k in counts.items() if name not in files}
-    list_files(console, [f"{folder / name}{inside.get(name, '')}" for name in counts])
+    n_files = {name: f"{os.sep} ({k} files)" for name, k in counts.items() if name not in files}
+    list_files(console, [f"{folder / name}{n_files.get(name, '')}" for name in counts])
     for place in sorted({Path(file).parent for file in files} - {Path()}):
-        written = {Path(file).name for file in files if Path(file).parent == place}
-        others = set(list_folder(folder / place)) - written
+        written_names = {Path(file).name for file in files if Path(file).parent == place}
+        others = set(list_folder(folder / place)) - written_names
         if others:
             console.note(
                 f"{folder / place} also holds {len(others)} files of before; they are no part of "

@@ -92,11 +92,11 @@ def _vote_handedness(points: Array, reference: Array) -> Array:
 
     from defgpa.procrustes import ORTHOGONAL_SIMILARITY, SIMILARITY, fit_motions
 
-    proper, either = (
+    proper_error, best_error = (
         np.nansum((fit_motions(points, reference, motions=kind)(points) - reference) ** 2, (1, 2))
         for kind in (SIMILARITY, ORTHOGONAL_SIMILARITY)
     )
-    return np.where(4 * either < proper, -1, 1)
+    return np.where(4 * best_error < proper_error, -1, 1)
 
 
 def _measure_errors(alignment: Alignment) -> list[float]:
@@ -116,11 +116,11 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
 
     names = np.array(registered.shapes.names)
     worst = max(_measure_errors(alignment))
-    far = np.array(_measure_errors(registered)) > _FAR * worst
-    if far.any():
+    is_far = np.array(_measure_errors(registered)) > _FAR * worst
+    if is_far.any():
         console.note(
             f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
-            f"the fit ({worst:.3g}): {format_names(names[far])}."
+            f"the fit ({worst:.3g}): {format_names(names[is_far])}."
         )
     finding = check_landmark_order(alignment.mean_shape, registered.shapes)
     if finding is not None:
@@ -128,15 +128,15 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     if registered.mirrored:
         console.note(f"Mirrored against the reference: {format_names(registered.mirrored)}.")
     # how large each shape is beside the reference, over the landmarks it has
-    new_sizes, sizes = (1.0 / each.similarities.scale for each in (registered, alignment))
+    new_sizes, sizes = (1.0 / fit.similarities.scale for fit in (registered, alignment))
     ratio = new_sizes / np.median(sizes)
     # a similarity onto a reference in another order or mirrored says nothing about size
     unlike = {*registered.mirrored, *(finding.shapes if finding is not None else ())}
-    odd = ((ratio > _LARGER) | (ratio < 1 / _LARGER)) & ~np.isin(names, list(unlike))
-    if odd.any():
+    is_odd = ((ratio > _LARGER) | (ratio < 1 / _LARGER)) & ~np.isin(names, list(unlike))
+    if is_odd.any():
         console.note(
             f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
-            f"{format_names(names[odd])}. Other units?"
+            f"{format_names(names[is_odd])}. Other units?"
         )
 
 
@@ -168,60 +168,60 @@ def match_landmarks(console: Console, shapes: Shapes, alignment: Alignment) -> S
     from defgpa.errors import ShapeError, format_names
     from defgpa.shapes import Shapes as _Shapes
 
-    wanted = alignment.shapes.landmarks
+    targets = alignment.shapes.landmarks
     if shapes.n_dims != alignment.shapes.n_dims:
         raise ShapeError(
             f"The new shapes are {shapes.n_dims}-D, the reference is {alignment.shapes.n_dims}-D."
         )
-    labels = _match_labels(console, shapes.landmarks, wanted)
-    strange = [label for label in labels if label not in set(wanted)]
-    if strange:
-        same = len(labels) == len(wanted)
+    labels = _match_labels(console, shapes.landmarks, targets)
+    unknown_labels = [label for label in labels if label not in set(targets)]
+    if unknown_labels:
+        is_as_long = len(labels) == len(targets)
         raise ShapeError(
-            f"The reference has no landmark {format_names(strange)}; it has {len(wanted)} "
-            f"landmarks: {format_names(wanted)}."
+            f"The reference has no landmark {format_names(unknown_labels)}; it has {len(targets)} "
+            f"landmarks: {format_names(targets)}."
             + " If they are the same in the same order: --match position"
-            * same
+            * is_as_long
         )
-    absent = [label for label in wanted if label not in set(labels)]
+    absent = [label for label in targets if label not in set(labels)]
     if absent:
         console.note(f"In none of the new files, so missing: landmark {format_names(absent)}.")
-    place = {label: k for k, label in enumerate(wanted)}
-    points = np.full((shapes.n_shapes, len(wanted), shapes.n_dims), np.nan)
+    place = {label: k for k, label in enumerate(targets)}
+    points = np.full((shapes.n_shapes, len(targets), shapes.n_dims), np.nan)
     points[:, [place[label] for label in labels]] = shapes.points
     return _Shapes.specimens(
         points,
         names=shapes.names,
-        landmarks=wanted,
+        landmarks=targets,
         faces=alignment.shapes.faces,
         metadata=shapes.metadata,
     )
 
 
 def _match_labels(
-    console: Console, labels: tuple[str, ...], wanted: tuple[str, ...]
+    console: Console, labels: tuple[str, ...], targets: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
     from defgpa.io.labels import split_numbered_labels
     from defgpa.shapes import number_labels
 
-    if matches_by_position() and len(labels) == len(wanted):
-        return wanted
-    if set(labels) <= set(wanted):
+    if matches_by_position() and len(labels) == len(targets):
+        return targets
+    if set(labels) <= set(targets):
         return labels
-    new, old = split_numbered_labels(labels), split_numbered_labels(wanted)
-    if new and old and set(new[1]) <= set(old[1]):
-        place = dict(zip(old[1], wanted, strict=True))
-        return tuple(place[k] for k in new[1])
-    sides = {"the new shapes": labels, "the reference": wanted}
+    numbered, target_numbers = split_numbered_labels(labels), split_numbered_labels(targets)
+    if numbered and target_numbers and set(numbered[1]) <= set(target_numbers[1]):
+        place = dict(zip(target_numbers[1], targets, strict=True))
+        return tuple(place[k] for k in numbered[1])
+    sides = {"the new shapes": labels, "the reference": targets}
     unlabelled = [side for side, names in sides.items() if names == number_labels("", len(names))]
     if not unlabelled:
         return labels
-    if len(labels) != len(wanted):
+    if len(labels) != len(targets):
         raise ShapeError(
-            f"There are {len(labels)} landmarks in the new shapes and {len(wanted)} in the "
+            f"There are {len(labels)} landmarks in the new shapes and {len(targets)} in the "
             f"reference, and no labels in {unlabelled[0]} to match them by."
         )
     console.note(f"There are no labels in {unlabelled[0]}: landmarks are matched by their order.")
-    return wanted
+    return targets

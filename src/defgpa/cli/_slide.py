@@ -223,14 +223,14 @@ def _read_meshes(console: Console, folder: Path, shapes: Shapes) -> dict[str, Me
         raise click.BadParameter(f"{folder} is not a folder.", param_hint="--meshes")
     files = {path.stem: path for path in sorted(folder.iterdir()) if path.is_file()}
     meshes = {name: read_mesh(files[name]) for name in shapes.names if name in files}
-    lacking = [name for name in shapes.names if name not in files]
+    absent = [name for name in shapes.names if name not in files]
     if not meshes:
         raise click.BadParameter(
             f"no file of {folder} is named like a shape, such as {shapes.names[0]}.ply.",
             param_hint="--meshes",
         )
-    if lacking:
-        console.note(f"No mesh is named like {format_names(lacking)}.")
+    if absent:
+        console.note(f"No mesh is named like {format_names(absent)}.")
     return meshes
 
 

@@ -326,9 +326,9 @@ def _parse_error_terms(words: str | None) -> dict[str, str]:
 def _choose_two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
     """Return the two groups to compare, or an error that says which there are."""
     names = list(dict.fromkeys(groups))
-    wanted = names if between is None else [word.strip() for word in between.split(",")]
-    unknown = [word for word in wanted if word not in names]
-    if unknown or len(wanted) != 2:
+    requested_groups = names if between is None else [word.strip() for word in between.split(",")]
+    unknown = [word for word in requested_groups if word not in names]
+    if unknown or len(requested_groups) != 2:
         from defgpa.errors import format_names
 
         raise click.BadParameter(
@@ -336,7 +336,7 @@ def _choose_two_groups(groups: list[str], between: str | None) -> tuple[str, str
             f"there is {format_names(names)}.",
             param_hint="--between",
         )
-    return wanted[0], wanted[1]
+    return requested_groups[0], requested_groups[1]
 
 
 def _parse_sizes(words: str | None) -> list[float]:

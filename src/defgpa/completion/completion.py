@@ -202,15 +202,15 @@ def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -
         missing, estimate = ~shapes.visible[i], methods[best](int(i), points[i])
         filled[i, missing] = (estimate.points * flip[i])[missing]
         deviation[i] = estimate.deviation * calibration
-    far = _find_far_estimates(reference, shapes.visible)
+    is_far = _find_far_estimates(reference, shapes.visible)
     return Completion(
         shapes.with_points(filled).with_metadata(**_mark_estimates(shapes)),
         freeze(~shapes.visible),
         freeze(deviation),
-        freeze(far),
+        freeze(is_far),
         best,
         MappingProxyType(errors),
-        _report_far_estimates(shapes, far),
+        _report_far_estimates(shapes, is_far),
     )
 
 
@@ -220,8 +220,8 @@ def _fill_first(points: Array, alignment: Alignment | None, flip: Array) -> tupl
         projected = project_reference_back(alignment.warps, alignment.reference) * flip
         return np.where(np.isnan(points), projected, points), alignment.reference
     filled = fill_with_mean(points)
-    fullest = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]
-    return filled, fit_motions(filled, fullest, motions=SIMILARITY)(filled).mean(axis=0)
+    most_complete = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]
+    return filled, fit_motions(filled, most_complete, motions=SIMILARITY)(filled).mean(axis=0)
 
 
 def _list_methods(
@@ -283,9 +283,9 @@ def _mark_estimates(shapes: Shapes) -> dict[str, object]:
     """List the estimated landmarks in a column and in the comments, after what was there."""
     labels = np.array(shapes.landmarks, dtype=object)
     marks = ["; ".join(labels[~visible]) for visible in shapes.visible]
-    nothing = [None] * len(shapes)
-    rows = zip(shapes.metadata.get("variables") or nothing, marks, strict=True)
-    comments = zip(shapes.metadata.get("comments") or nothing, marks, strict=True)
+    no_rows = [None] * len(shapes)
+    rows = zip(shapes.metadata.get("variables") or no_rows, marks, strict=True)
+    comments = zip(shapes.metadata.get("comments") or no_rows, marks, strict=True)
     return {
         "variables": tuple({**(row or {}), "estimated": mark} for row, mark in rows),
         "comments": tuple(
@@ -297,15 +297,15 @@ def _mark_estimates(shapes: Shapes) -> dict[str, object]:
 
 def _find_far_estimates(reference: Array, visible: Mask) -> Mask:
     """Find missing landmarks (n, m) farther from the nearest visible one than these are wide."""
-    far = np.zeros(visible.shape, dtype=bool)
+    is_far = np.zeros(visible.shape, dtype=bool)
     for i in np.flatnonzero(~visible.all(axis=1)):
-        shown, hidden = reference[visible[i]], reference[~visible[i]]
-        far[i, ~visible[i]] = cdist(hidden, shown).min(axis=1) > rms_radius(shown)
-    return far
+        present, filled = reference[visible[i]], reference[~visible[i]]
+        is_far[i, ~visible[i]] = cdist(filled, present).min(axis=1) > rms_radius(present)
+    return is_far
 
 
-def _report_far_estimates(shapes: Shapes, far: Mask) -> tuple[Finding, ...]:
-    names, count = tuple(compress(shapes.names, np.asarray(far.any(axis=1)))), int(far.sum())
+def _report_far_estimates(shapes: Shapes, is_far: Mask) -> tuple[Finding, ...]:
+    names, count = tuple(compress(shapes.names, np.asarray(is_far.any(axis=1)))), int(is_far.sum())
     return (Finding(Problem.FAR_ESTIMATES, names, values={"count": count}),) if names else ()
 
 

@@ -130,10 +130,10 @@ class ShapeGaussian:
             if prediction is None or np.isfinite(self.hyperparameters.nearness):
                 prediction = self._predict(posed, predictors, ~visible)
             posed[~visible], deviation[~visible] = prediction.apply(posed), prediction.deviation
-            back = pose.inverse()
-            points = np.where(visible[:, None], shape, back(posed))
+            inverse = pose.inverse()
+            points = np.where(visible[:, None], shape, inverse(posed))
             pose = fit_motions(points, self.mean, motions=SIMILARITY)
-        return Estimate(points, deviation * float(back.scale))
+        return Estimate(points, deviation * float(inverse.scale))
 
     def predict_left_out(self, shape: Array) -> Array:
         """Compute how far every visible landmark is from its prediction by the other visible ones.
@@ -158,8 +158,8 @@ class ShapeGaussian:
         Q_h = self._precision[hidden]  # (h, md)
         K = np.linalg.solve(Q_h[:, hidden], Q_h)
         Qy = self._precision @ y - K.T @ (Q_h @ y)
-        across = np.einsum("hpd,hpe->pde", Q_h.reshape(-1, m, d), K.reshape(-1, m, d))
-        Q = np.einsum("pdpe->pde", self._precision.reshape(m, d, m, d)) - across
+        projected = np.einsum("hpd,hpe->pde", Q_h.reshape(-1, m, d), K.reshape(-1, m, d))
+        Q = np.einsum("pdpe->pde", self._precision.reshape(m, d, m, d)) - projected
         residuals = np.full(shape.shape, np.nan)
         residuals[visible] = np.linalg.solve(Q[visible], Qy.reshape(m, d)[visible, :, None])[..., 0]
         return residuals
@@ -183,12 +183,12 @@ class ShapeGaussian:
         # what B moves at the missing landmarks beyond what the smooth field makes of it already
         p, q = len(predictors), len(B)
         visible_rows = B[:, predictors].transpose(0, 2, 1).reshape(q * d, p)
-        beyond = B[:, missing] - (visible_rows @ AG).reshape(q, d, -1).transpose(0, 2, 1)
-        flat = beyond.reshape(q, -1)
+        deviations = B[:, missing] - (visible_rows @ AG).reshape(q, d, -1).transpose(0, 2, 1)
+        flat = deviations.reshape(q, -1)
         spread = (flat * np.linalg.solve(factors.M, flat)).sum(axis=0).reshape(-1, d).sum(axis=1)
         field = v * hyper.smooth - np.einsum("sp,ps->s", G, AG)
         deviation = np.sqrt(spread + d * (np.maximum(field, 0.0) + v * hyper.noise))
-        return _Prediction(factors, predictors, missing, G, beyond, deviation)
+        return _Prediction(factors, predictors, missing, G, deviations, deviation)
 
     def _factorize(self, posed: Array, predictors: Index) -> _Factors:
         """Factorize C_ss = A ⊗ I + BᵀB by Woodbury's identity."""
@@ -318,11 +318,11 @@ def predict_left_out(specimens: Array, hyperparameters: Hyperparameters) -> tupl
     )
     Nu = loadings @ N
     denominators = n - 1 - (loadings**2).sum(axis=1) + (loadings * Nu).sum(axis=1)
-    taken = 1.0 / np.maximum(denominators, np.finfo(np.float64).eps)
+    reciprocals = 1.0 / np.maximum(denominators, np.finfo(np.float64).eps)
     ABNu = (Nu @ AB.T).reshape(n, m, d)
-    Q = shared + np.einsum("ipd,ipe,i->ipde", ABNu, ABNu, taken, optimize=True)
+    Q = shared + np.einsum("ipd,ipe,i->ipde", ABNu, ABNu, reciprocals, optimize=True)
     BAy = y.reshape(n, m * d) @ AB
-    along = (BAy * Nu).sum(axis=1) * taken
+    along = (BAy * Nu).sum(axis=1) * reciprocals
     coefficients = BAy @ N - along[:, None] * Nu
     Ay = cho_solve(factors.factor, y.transpose(1, 0, 2).reshape(m, n * d)).reshape(m, n, d)
     Qy = Ay.transpose(1, 0, 2) - (coefficients @ AB.T).reshape(n, m, d)
@@ -342,9 +342,9 @@ def choose_predictors(mean: Array, visible: Mask) -> Index:
     if len(numbers) <= 600 or visible.all():
         return numbers
     distance = cdist(mean[numbers], mean[~visible]).min(axis=1)
-    near = numbers[np.argsort(distance, kind="stable")[:400]]
-    far = np.setdiff1d(numbers, near)
-    return np.union1d(near, far[:: max(1, len(far) // 200)])
+    nearest = numbers[np.argsort(distance, kind="stable")[:400]]
+    remaining = np.setdiff1d(numbers, nearest)
+    return np.union1d(nearest, remaining[:: max(1, len(remaining) // 200)])
 
 
 def fill_gaps(points: Array) -> Array:
@@ -388,8 +388,8 @@ def refill_gaps(
 def fill_with_mean(points: Array) -> Array:
     """Fill gaps of shapes (n, m, d) by the mean of each landmark, posed by a similarity."""
     visible = ~np.isnan(points[..., :1])
-    fullest = points[int(visible.sum(axis=1).argmax())]
-    mean = np.where(np.isnan(fullest), np.nanmean(fullest, axis=0), fullest)
+    most_complete = points[int(visible.sum(axis=1).argmax())]
+    mean = np.where(np.isnan(most_complete), np.nanmean(most_complete, axis=0), most_complete)
     complete = points
     for _ in range(20):
         pose = fit_motions(points, mean, motions=SIMILARITY)

@@ -64,10 +64,10 @@ def make_holdouts(visible: Mask, n_dims: int) -> list[Holdout]:
 def _copy_gaps(visible: Mask, n_dims: int) -> Iterator[Holdout]:
     """Hide every gap in every other specimen, the fullest specimens first, evenly over the gaps."""
     gaps = [~mask for mask in visible if not mask.all()]
-    fullest = np.argsort(-visible.sum(axis=1), kind="stable")
-    for k in range(len(fullest)):
+    by_completeness = np.argsort(-visible.sum(axis=1), kind="stable")
+    for k in range(len(by_completeness)):
         for g, gap in enumerate(gaps):
-            i = int(fullest[(k + g) % len(fullest)])
+            i = int(by_completeness[(k + g) % len(by_completeness)])
             hidden = gap & visible[i]
             if hidden.any() and (visible[i] & ~hidden).sum() > n_dims:
                 yield Holdout(i, hidden)
@@ -117,14 +117,14 @@ def _thin_landmarks(
     landmarks = np.arange(0, m, -(-m // _MAX_LANDMARKS))
     thinned = [replace(holdout, hidden=holdout.hidden[landmarks]) for holdout in holdouts]
     visible = ~np.isnan(points[:, landmarks, 0])
-    usable = [
+    usable_masks = [
         holdout
         for holdout in thinned
         if holdout.hidden.any() and (visible[holdout.specimen] & ~holdout.hidden).sum() > 2 * d
     ]
-    if not usable:
+    if not usable_masks:
         return specimens, points, holdouts
-    return specimens[:, landmarks], points[:, landmarks], usable
+    return specimens[:, landmarks], points[:, landmarks], usable_masks
 
 
 def _search(
@@ -173,11 +173,11 @@ def compute_squared_size(shape: Array) -> float:
 def _leave_out_error(specimens: Array, points: Array, hidden: Mask) -> _Error:
     """Return the error of landmarks left out one by one, half its weight on the hidden ones."""
     # of very many landmarks some, the hidden ones among them; of very many specimens some
-    some = np.arange(0, len(hidden), -(-len(hidden) // _MAX_LANDMARKS))
-    landmarks = np.union1d(some, np.flatnonzero(hidden)[:_MAX_LANDMARKS])
-    every = -(-len(specimens) // _MAX_SPECIMENS)
-    specimens, hidden = specimens[::every, landmarks], hidden[landmarks]
-    missing = np.isnan(points[::every, landmarks, 0])
+    chosen = np.arange(0, len(hidden), -(-len(hidden) // _MAX_LANDMARKS))
+    landmarks = np.union1d(chosen, np.flatnonzero(hidden)[:_MAX_LANDMARKS])
+    stride = -(-len(specimens) // _MAX_SPECIMENS)
+    specimens, hidden = specimens[::stride, landmarks], hidden[landmarks]
+    missing = np.isnan(points[::stride, landmarks, 0])
 
     def error(values: Hyperparameters) -> float:
         residuals, _ = predict_left_out(specimens, values)

@@ -81,8 +81,8 @@ def _choose_informative_specimens(points: Array) -> Index:
     informative = np.flatnonzero(visible > 0.5)
     if len(informative) <= max(MIN_OTHERS, n // 4):
         return np.arange(n)
-    fullest = np.argsort(-visible[informative], kind="stable")[: max(MAX_SPECIMENS, m * d)]
-    return np.sort(informative[fullest])
+    by_completeness = np.argsort(-visible[informative], kind="stable")[: max(MAX_SPECIMENS, m * d)]
+    return np.sort(informative[by_completeness])
 
 
 def estimate_by_warp(alignment: Alignment, points: Array, holdouts: Sequence[Holdout]) -> Method:

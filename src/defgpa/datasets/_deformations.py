@@ -96,8 +96,8 @@ def make_growth(rate: float, along: Array, past: float, softness: float) -> Defo
 
 
 def _apply_all(maps: tuple[PointMap, ...], points: Array) -> Array:
-    for each in maps:
-        points = each(points)
+    for deformation_map in maps:
+        points = deformation_map(points)
     return points
 
 

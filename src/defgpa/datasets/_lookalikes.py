@@ -57,9 +57,9 @@ def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
     rng = np.random.default_rng(seed)
     parts = _make_face()
     truth = centre_points(np.vstack(list(parts.values())))
-    much = sample_amounts(rng, n, 3)
+    amounts = sample_amounts(rng, n, 3)
     expressions, ripples = (
-        map(_make_expression, *much.T),
+        map(_make_expression, *amounts.T),
         make_waves(rng, n, truth, count=4, height=0.08),
     )
     # upright or nearly so, near the middle of the image, from nearer or farther away
@@ -70,7 +70,7 @@ def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
         (expressions, ripples, map(make_affine, linear, shifts)),
         rng,
         noise=noise,
-        missing=_hide_far_side(truth, much[:, 0]),
+        missing=_hide_far_side(truth, amounts[:, 0]),
         names=_make_names("frame", n),
         landmarks=[
             f"{label}_{k + 1}" for label, points in parts.items() for k in range(len(points))
@@ -105,11 +105,11 @@ def make_livers(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0
     rng = np.random.default_rng(seed)
     sphere = _sample_sphere(m)
     truth = centre_points(_make_organ(sphere))
-    long, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
+    axis, side, _ = np.linalg.svd(truth, full_matrices=False)[2]
     radius = rms(truth)
     # its long axis, bent towards a fixed side or away from it
     bends = [
-        make_bend(0.12 / radius * amount, long, side) for amount in sample_amounts(rng, n, 1)[:, 0]
+        make_bend(0.12 / radius * amount, axis, side) for amount in sample_amounts(rng, n, 1)[:, 0]
     ]
     ripples = make_waves(rng, n, truth, count=6, height=0.045, wavelengths=1.5)
     # in the scanner: at its own size, turned moderately, moved by some centimetres

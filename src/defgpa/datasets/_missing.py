@@ -44,13 +44,13 @@ class AtRandom:
         hidden = _count(self.share, n * m)
         visible = np.ones((n, m), dtype=np.bool_)
         if hidden:
-            urge = _protect_links(rng.random((n, m)), get_min_landmarks(truth))
-            if hidden > (free := int((urge > 0).sum())):
+            priority = _protect_links(rng.random((n, m)), get_min_landmarks(truth))
+            if hidden > (free := int((priority > 0).sum())):
                 raise ShapeError(
                     f"{self!r} would hide so much that the shapes are no longer linked; with these "
                     f"sizes the share can be at most {free / (n * m):.2f}."
                 )
-            visible.flat[np.argpartition(urge, -hidden, axis=None)[-hidden:]] = False
+            visible.flat[np.argpartition(priority, -hidden, axis=None)[-hidden:]] = False
         return visible
 
 
@@ -127,11 +127,11 @@ def _count(share: float, total: int) -> int:
     return round(share * total)
 
 
-def _protect_links(urge: Array, per_shape: int) -> Array:
+def _protect_links(priority: Array, per_shape: int) -> Array:
     """Set 0 where hiding is forbidden: 2 shapes per landmark, some landmarks per shape."""
-    n, m = urge.shape
-    landmarks_first = np.argpartition(urge, min(2, n) - 1, axis=0)[:2]
-    shapes_first = np.argpartition(urge, min(per_shape, m) - 1, axis=1)[:, :per_shape]
-    np.put_along_axis(urge, landmarks_first, 0.0, axis=0)
-    np.put_along_axis(urge, shapes_first, 0.0, axis=1)
-    return urge
+    n, m = priority.shape
+    landmarks_first = np.argpartition(priority, min(2, n) - 1, axis=0)[:2]
+    shapes_first = np.argpartition(priority, min(per_shape, m) - 1, axis=1)[:, :per_shape]
+    np.put_along_axis(priority, landmarks_first, 0.0, axis=0)
+    np.put_along_axis(priority, shapes_first, 0.0, axis=1)
+    return priority

@@ -144,9 +144,9 @@ def load_stereo_toy_rug(path: PathLike, frames: Sequence[int] | None = None) -> 
         raise make_format_error(file, "three rows a frame", f"{len(table)} rows")
     stack = table.reshape(len(table) // 3, 3, -1).transpose(0, 2, 1)
     chosen = [*range(1, min(len(stack), 598) + 1, 3)] if frames is None else list(frames)
-    beyond = [k for k in chosen if not 1 <= k <= len(stack)]
-    if beyond:
-        raise FormatError(f"{file} has frames 1 to {len(stack)}; there is no frame {beyond[0]}.")
+    absent = [k for k in chosen if not 1 <= k <= len(stack)]
+    if absent:
+        raise FormatError(f"{file} has frames 1 to {len(stack)}; there is no frame {absent[0]}.")
     points = 100.0 * stack[np.array(chosen, dtype=np.intp) - 1]
     return Shapes(points, names=[f"frame_{k}" for k in chosen])
 
@@ -265,8 +265,8 @@ def _read_photographs(path: PathLike) -> Shapes:
     with open_folder(path) as folder:
         file = find_file(folder, "correspData2D/GT/Corresp.mat", path)
         document = read_mat(file, ReadOptions())
-        home = file.parents[2].relative_to(folder)
-    base = Path(path) / home if Path(path).is_dir() else home
+        collection = file.parents[2].relative_to(folder)
+    base = Path(path) / collection if Path(path).is_dir() else collection
     names = [specimen.name for specimen in document.specimens]
     images = [name if name.lower().endswith(".bmp") else f"{name}.bmp" for name in names]
     return Shapes(

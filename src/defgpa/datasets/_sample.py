@@ -164,20 +164,20 @@ def make_wings(per_kind: int = 12, *, noise: float = 0.6, seed: int = 5) -> Synt
     rng = np.random.default_rng(seed)
     n, truth = 2 * per_kind, make_wing_template() * np.mean(list(_SIZES.values()))
     kinds = np.repeat([-1.0, 1.0], per_kind)
-    grown = map(_make_proportions, kinds, *sample_amounts(rng, n, 3).T)
+    growths = map(_make_proportions, kinds, *sample_amounts(rng, n, 3).T)
     ripples = make_waves(rng, n, truth, count=4, height=0.015)
     # under the camera: at its own size, turned and moved, and all within the image
     sizes = np.repeat(list(_SIZES.values()), per_kind)
     scales = sizes / np.mean(sizes) * rng.uniform(0.95, 1.05, size=n)
     linear = sample_rotations(rng, n, 2, max_angle=0.22) * scales[:, None, None]
     shifts = np.array([328.0, 212.0]) + rng.uniform(-12.0, 12.0, size=(n, 2))
-    steps = (grown, ripples, map(make_affine, linear, shifts))
+    steps = (growths, ripples, map(make_affine, linear, shifts))
     names = [f"{kind}_{i + 1:02d}" for kind in _SIZES for i in range(per_kind)]
-    made = make_observations(
+    family = make_observations(
         truth, steps, rng, noise=noise, missing=_tear_wings(rng, n), **_make_labels(names)
     )
-    marked = made.shapes.with_points(made.shapes.points.round(2))
-    return Synthetic(marked, made.truth, made.warps, noise)
+    rounded = family.shapes.with_points(family.shapes.points.round(2))
+    return Synthetic(rounded, family.truth, family.warps, noise)
 
 
 def make_wing_template() -> Array:

@@ -107,7 +107,7 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     rng = np.random.default_rng(seed)
     paired = [(side * x, y, z) for x, y, z in _RIGHT.values() for side in (1, -1)]
     truth = centre_points(np.array([*_MIDLINE.values(), *paired], dtype=np.float64))
-    grown = map(_make_growth, *sample_amounts(rng, n, 4).T)
+    growths = map(_make_growth, *sample_amounts(rng, n, 4).T)
     ripples = make_waves(rng, n, truth, count=4, height=0.012)
     # on the table: of its own size, turned and moved
     linear = sample_rotations(rng, n, 3, max_angle=0.5) * rng.uniform(0.9, 1.1, size=(n, 1, 1))
@@ -115,7 +115,7 @@ def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
     missing = _break_skulls(truth, n)
     return make_observations(
         truth,
-        (grown, ripples, map(make_affine, linear, shifts)),
+        (growths, ripples, map(make_affine, linear, shifts)),
         rng,
         noise=noise,
         missing=missing,

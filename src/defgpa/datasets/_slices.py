@@ -118,10 +118,10 @@ def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     edge = u**2 + v**2 + 0.12 * lumps / lumps.std()
     tissue = 1.0 / (1.0 + np.exp((edge - 0.88) / 0.025))
     centres, radii = _place_glands(rng)
-    distance, which = cKDTree(centres).query(np.stack([x, y], axis=-1))
-    around = np.arctan2(y - centres[which, 1], x - centres[which, 0])
-    lobes = 0.16 * np.sin(2.0 * around + which) + 0.1 * np.sin(3.0 * around + 2.0 * which)
-    depth = distance - radii[which] * (1.0 + lobes)
+    distance, nearest = cKDTree(centres).query(np.stack([x, y], axis=-1))
+    around = np.arctan2(y - centres[nearest, 1], x - centres[nearest, 0])
+    lobes = 0.16 * np.sin(2.0 * around + nearest) + 0.1 * np.sin(3.0 * around + 2.0 * nearest)
+    depth = distance - radii[nearest] * (1.0 + lobes)
     ring = np.exp(-((depth / 2.6) ** 2))
     lumen = 1.0 / (1.0 + np.exp((depth + 3.0) / 0.8))
     specks = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), 2.0)
@@ -148,7 +148,7 @@ def _paint_slice(layers: Sequence[Array], places: Array, stain: str) -> NDArray[
     tissue, nuclei, fibres = (
         ndimage.map_coordinates(layer, at, order=1, mode="nearest")[:, None] for layer in layers
     )
-    ground, dark = (np.array(colour, dtype=np.float64) for colour in _STAINS[stain])
-    coloured = ground + nuclei * (dark - ground) + 6.0 * fibres
+    background, dark = (np.array(colour, dtype=np.float64) for colour in _STAINS[stain])
+    coloured = background + nuclei * (dark - background) + 6.0 * fibres
     mixed = _PAPER + tissue * (coloured - _PAPER)
     return np.asarray(mixed.round().clip(0, 255), dtype=np.uint8).reshape(*_SIZE, 3)

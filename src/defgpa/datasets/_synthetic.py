@@ -68,8 +68,8 @@ class Synthetic:
         and angles of its axes, a prior does.
         """
         design = np.column_stack([reference, np.ones(len(reference))])
-        moved = design @ np.linalg.lstsq(design, self.truth, rcond=None)[0]
-        error = rms(moved - self.truth)
+        fitted = design @ np.linalg.lstsq(design, self.truth, rcond=None)[0]
+        error = rms(fitted - self.truth)
         return error / rms_radius(self.truth)
 
     @property

@@ -86,12 +86,12 @@ def refuse_degenerate_shapes(geometry: Geometry, names: Sequence[str]) -> None:
     They are too few, on a line, or so far from the origin that rounding distorts them.
     """
     count, dim = geometry.count, geometry.points.shape[-1]
-    few = count < dim + 1
-    if few.any():
-        i = int(np.flatnonzero(few)[0])
+    has_few = count < dim + 1
+    if has_few.any():
+        i = int(np.flatnonzero(has_few)[0])
         raise DegenerateShapeError(
             f"Shape {names[i]!r} has {int(count[i])} visible landmarks that another shape sees "
-            f"too; a warp in {dim}-D needs at least {dim + 1}. Drop it ({int(few.sum())} of "
+            f"too; a warp in {dim}-D needs at least {dim + 1}. Drop it ({int(has_few.sum())} of "
             f"{len(count)} shapes have too few)."
         )
     is_collinear = geometry.ranks < 2
@@ -161,9 +161,9 @@ def group_shapes(visible: Mask, is_linked: LinkTest) -> list[Index]:
                 continue
             # merge into this group all that are linked to it, directly or by others
             new_groups[first], union = len(unions), patterns[first]
-            while (more := (new_groups < 0) & is_linked(patterns & union)).any():
-                new_groups[more] = len(unions)
-                union = union | patterns[more].any(axis=0)
+            while (joining := (new_groups < 0) & is_linked(patterns & union)).any():
+                new_groups[joining] = len(unions)
+                union = union | patterns[joining].any(axis=0)
             unions.append(union)
         group, patterns = new_groups[group], np.array(unions)
     members = [np.flatnonzero(group == number) for number in range(len(patterns))]
@@ -272,10 +272,10 @@ def check_solution(
 
     # another axis that would do as well
     if has_next_value:
-        last, following = float(facts.spectrum[k - 1]), float(facts.spectrum[k])
+        last, next_value = float(facts.spectrum[k - 1]), float(facts.spectrum[k])
         rounding = 1e3 * float(np.finfo(np.float64).eps) * n
-        if not (facts.gap > tuning.narrow_gap and following - last > rounding):
-            yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": following})
+        if not (facts.gap > tuning.narrow_gap and next_value - last > rounding):
+            yield Finding(Problem.NARROW_GAP, values={"value": last, "next_value": next_value})
 
     # more free axes than dimensions: rigidity held parts that could move, or did not
     has_free_directions = k - facts.n_agreed_axes > facts.n_dims
@@ -377,8 +377,8 @@ def check_hinge(
 
     def is_stiff(shared: Mask) -> Mask:
         spread = np.linalg.eigvalsh(compute_visible_scatters(reference, shared))[:, -rank]
-        enough = spread * tuning.loose_angle**2 > noise**2
-        return np.asarray(enough & (shared.sum(axis=1) > rank))
+        is_enough = spread * tuning.loose_angle**2 > noise**2
+        return np.asarray(is_enough & (shared.sum(axis=1) > rank))
 
     groups = group_shapes(visible, is_stiff)
     if len(groups) == 1:

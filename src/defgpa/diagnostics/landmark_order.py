@@ -69,21 +69,21 @@ def match_by_place(source: Array, target: Array) -> Index:
 
     Similarities and reflections of the source are allowed.
     """
-    moved, fixed = _standardize(source), _standardize(target)
-    orders = [_match_from_pose(moved @ pose, fixed) for pose in _make_poses(source.shape[1])]
+    moving, fixed = _standardize(source), _standardize(target)
+    orders = [_match_from_pose(moving @ pose, fixed) for pose in _make_poses(source.shape[1])]
     return min(orders, key=lambda order: _measure_error(source[order], target))
 
 
-def _match_from_pose(moved: Array, target: Array) -> Index:
+def _match_from_pose(moving: Array, target: Array) -> Index:
     """Alternate assignment and similarity from one pose until the assignment stays."""
-    order = np.arange(len(moved))
-    posed = moved
+    order = np.arange(len(moving))
+    posed = moving
     for _ in range(_N_ROUNDS):
         _, columns = linear_sum_assignment(cdist(target, posed, "sqeuclidean"))
         if np.array_equal(columns, order):
             break
         order = columns
-        posed = fit_motions(moved[order], target, motions=ORTHOGONAL_SIMILARITY)(moved)
+        posed = fit_motions(moving[order], target, motions=ORTHOGONAL_SIMILARITY)(moving)
     return np.asarray(order, dtype=np.intp)
 
 
@@ -109,5 +109,5 @@ def _make_poses(n_dims: int) -> list[Array]:
 
 def _measure_error(source: Array, target: Array) -> float:
     """Return the RMS distance after the best similarity, mirrored or not, of the target's size."""
-    moved = fit_motions(source, target, motions=ORTHOGONAL_SIMILARITY)(source)
-    return rms(moved - target) / rms_radius(target)
+    moved_points = fit_motions(source, target, motions=ORTHOGONAL_SIMILARITY)(source)
+    return rms(moved_points - target) / rms_radius(target)

@@ -164,7 +164,7 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     geometry = shapes.geometry
 
     # squared distances from the reference after the best similarities, relative to its size
-    off = alignment._squared_distances / rms_radius(alignment.reference) ** 2
+    squares = alignment._squared_distances / rms_radius(alignment.reference) ** 2
 
     # by the similarities onto the reference: a shape with few visible landmarks is not small
     sizes = 1.0 / alignment.similarities.scale
@@ -192,7 +192,7 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
-    if _has_outlying_landmark(off, shapes.visible, tuning):
+    if _has_outlying_landmark(squares, shapes.visible, tuning):
         try:
             screening = screen(shapes, tuning)
         except ShapeError:  # what cannot be brought together by similarities may still be warped
@@ -242,8 +242,8 @@ def add_deformation_finding(
     return (*findings, Finding(Problem.LARGE_DEFORMATION, values=figures))
 
 
-def compute_mean_error_probability(residual: float, n: int, dim: int, off: float) -> float:
-    """Return the probability that the mean of n shapes is off by more than ``off`` of its size.
+def compute_mean_error_probability(residual: float, n: int, dim: int, offset: float) -> float:
+    """Return the probability that the mean of n shapes is off by more than ``offset`` of its size.
 
     ``residual`` is the RMS distance of the shapes from it. Let their deformations be normal, of
     variance v in each of q directions: the error ε of the mean has n ‖ε‖² ~ v χ²(q), the distances
@@ -262,7 +262,7 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, off: float
     if not residual > 0.0:
         return 0.0
     q = dim * (dim + 1) // 2 - 1
-    return float(fdtrc(q, q * (n - 1), (n - 1) * (off / residual) ** 2))
+    return float(fdtrc(q, q * (n - 1), (n - 1) * (offset / residual) ** 2))
 
 
 def _has_outlying_landmark(squares: Array, visible: Mask, tuning: Tuning) -> bool:
@@ -270,22 +270,22 @@ def _has_outlying_landmark(squares: Array, visible: Mask, tuning: Tuning) -> boo
 
     ``squares`` (n, m) are squared distances of the landmarks from their places.
     """
-    off = np.where(visible, squares, -1.0)
-    if off[visible].mean() > tuning.spread**2:
+    values = np.where(visible, squares, -1.0)
+    if values[visible].mean() > tuning.spread**2:
         return True
-    farthest = off.max()
+    farthest = values.max()
     if not tuning.near**2 < farthest <= tuning.far_off**2:
         return bool(farthest > tuning.far_off**2)
-    level = np.maximum(_compute_row_medians(off, visible), _compute_row_medians(off.T, visible.T).T)
-    return bool((off > tuning.stray**2 * level).any())
+    usual = [_compute_row_medians(values, visible), _compute_row_medians(values.T, visible.T).T]
+    return bool((values > tuning.stray**2 * np.maximum(*usual)).any())
 
 
 def _compute_row_medians(values: Array, visible: Mask) -> Array:
     """Return the median of the visible values of each row, (n, 1); the others are below zero."""
     count = visible.sum(axis=1)
     middle = values.shape[1] - count + (count - 1) // 2
-    sorted_there = np.partition(values, sorted(set(middle.tolist())), axis=1)
-    return sorted_there[np.arange(len(values)), middle][:, None]
+    partitioned = np.partition(values, sorted(set(middle.tolist())), axis=1)
+    return partitioned[np.arange(len(values)), middle][:, None]
 
 
 def _report_screening(
@@ -304,11 +304,11 @@ def _report_screening(
         *screening.mirrored,
         *compress(alignment.shapes.names, is_faint),  # no effect on the fit
     }
-    usual = float(np.median(screening.errors))
+    median = float(np.median(screening.errors))
     for name in screening.outliers[: tuning.max_strays]:
         error = float(screening.errors[alignment.shapes.index(name)])
         if error > tuning.min_misplacement and name not in explained:
-            yield Finding(Problem.FAR_SHAPE, (name,), values={"error": error, "usual": usual})
+            yield Finding(Problem.FAR_SHAPE, (name,), values={"error": error, "usual": median})
 
 
 def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
@@ -322,29 +322,29 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     """
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
-    far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
-    n, k, q = len(errors), int(far.sum()), dim * (dim + 1) // 2 - 1
+    is_far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    n, k, q = len(errors), int(is_far.sum()), dim * (dim + 1) // 2 - 1
     if not 0 < k < n - 1:
-        return np.asarray(far)
+        return np.asarray(is_far)
     squares = errors**2
-    moved = squares[far].sum() / (n - k) ** 2
-    variance = np.maximum(squares[~far] - moved, 0.0).sum() / (n - k - 1)
+    moved = squares[is_far].sum() / (n - k) ** 2
+    variance = np.maximum(squares[~is_far] - moved, 0.0).sum() / (n - k - 1)
     ratio = squares * n / (n - 1) / max(variance, np.finfo(np.float64).eps * squares.max())
-    return np.asarray(far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
+    return np.asarray(is_far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
 
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Return which shapes (n,) differ in size with a gap to the others, which growth has not."""
-    odd = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
-    usual = sizes[~odd]
-    if not odd.any() or not len(usual):
-        return odd
-    large, small = odd & (sizes > 1.0), odd & (sizes < 1.0)
-    if large.any() and sizes[large].min() < tuning.none_between * usual.max():
-        odd = odd & ~large
-    if small.any() and sizes[small].max() * tuning.none_between > usual.min():
-        odd = odd & ~small
-    return odd
+    is_other_size = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
+    usual_sizes = sizes[~is_other_size]
+    if not is_other_size.any() or not len(usual_sizes):
+        return is_other_size
+    large, small = is_other_size & (sizes > 1.0), is_other_size & (sizes < 1.0)
+    if large.any() and sizes[large].min() < tuning.none_between * usual_sizes.max():
+        is_other_size = is_other_size & ~large
+    if small.any() and sizes[small].max() * tuning.none_between > usual_sizes.min():
+        is_other_size = is_other_size & ~small
+    return is_other_size
 
 
 def _find_exchanges(
@@ -354,8 +354,8 @@ def _find_exchanges(
     if shapes.n_landmarks > tuning.exchange_landmarks:
         return []
     exchanges = []
-    off = np.linalg.norm(aligned - reference, axis=2)
-    doubtful = off > tuning.doubtful * np.nanmedian(off, axis=1)[:, None]
+    distances = np.linalg.norm(aligned - reference, axis=2)
+    doubtful = distances > tuning.doubtful * np.nanmedian(distances, axis=1)[:, None]
     for i in np.flatnonzero(doubtful.sum(axis=1) > 1):
         visible = np.flatnonzero(shapes.visible[i])
         for a, b in _find_exchanges_of_shape(shapes.points[i, visible], reference[visible], tuning):
@@ -370,24 +370,24 @@ def _find_exchanges_of_shape(
     """Find exchanges of one shape greedily: the pair that gains most, as long as there is one."""
     points = points.copy()
     exchanges: list[tuple[int, int]] = []
-    moved = _superimpose(points, reference)
+    superimposed = _superimpose(points, reference)
     while len(exchanges) < tuning.max_strays:
-        distance = cdist(moved, reference, "sqeuclidean")
-        stay = np.diag(distance)
+        distance = cdist(superimposed, reference, "sqeuclidean")
+        in_place = np.diag(distance)
         # both must be away and come home: one alone far away gains by any exchange
-        is_far = stay > tuning.doubtful**2 * np.median(stay)
-        is_home = is_far[:, None] & (distance < stay[:, None] / 4)
+        is_far = in_place > tuning.doubtful**2 * np.median(in_place)
+        is_home = is_far[:, None] & (distance < in_place[:, None] / 4)
         gain = np.where(
-            is_home & is_home.T, stay[:, None] + stay[None, :] - distance - distance.T, 0.0
+            is_home & is_home.T, in_place[:, None] + in_place[None, :] - distance - distance.T, 0.0
         )
         if not gain.any():
             break
         a, b = sorted(np.unravel_index(int(gain.argmax()), gain.shape))
         points[[a, b]] = points[[b, a]]
         better = _superimpose(points, reference)
-        if rms(better - reference) >= rms(moved - reference):
+        if rms(better - reference) >= rms(superimposed - reference):
             break
-        moved = better
+        superimposed = better
         exchanges.append((int(a), int(b)))
     return exchanges
 
@@ -404,9 +404,9 @@ def _find_outlying_landmarks(
     Deviations are from the median of the shapes, which does not depend on a single one.
     """
     middle = np.nanmedian(aligned, axis=0)
-    off = np.linalg.norm(aligned - middle, axis=2)
-    usual, worst = np.nanmedian(off, axis=0), np.nanmax(off, axis=1)
-    level = np.maximum(tuning.min_misplacement, tuning.doubtful * np.nanmedian(off, axis=1))
+    distances = np.linalg.norm(aligned - middle, axis=2)
+    usual, worst = np.nanmedian(distances, axis=0), np.nanmax(distances, axis=1)
+    level = np.maximum(tuning.min_misplacement, tuning.doubtful * np.nanmedian(distances, axis=1))
     doubtful = worst > level
     misplaced = []
     for i in np.flatnonzero(doubtful):
@@ -423,9 +423,9 @@ def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tu
     while len(outlying) < tuning.max_strays and is_fitted.sum() > 2 * points.shape[1] + 2:
         worst = _find_most_disturbing(points, middle, is_fitted, tuning)
         is_fitted[worst] = False
-        off = _measure_distances(points, middle, is_fitted)
-        normal = max(float(np.median(off[is_fitted])), float(usual[worst]))
-        if off[worst] <= max(tuning.elsewhere * normal, tuning.min_misplacement):
+        distances = _measure_distances(points, middle, is_fitted)
+        normal = max(float(np.median(distances[is_fitted])), float(usual[worst]))
+        if distances[worst] <= max(tuning.elsewhere * normal, tuning.min_misplacement):
             break
         outlying.append(worst)
     return outlying

@@ -94,8 +94,8 @@ def _explain_shape(alignment: Alignment, shape: int) -> Suspect:
     points, reference = alignment.shapes.points[shape], alignment.reference
     residuals = [_measure_residual(order, reference) for order in (points, points[::-1])]
     is_reversed = residuals[1] < _REVERSED * residuals[0]
-    nothing = np.arange(0)
-    return _make_suspect(alignment, shape, nothing, "reversed" if is_reversed else "far")
+    no_landmarks = np.arange(0)
+    return _make_suspect(alignment, shape, no_landmarks, "reversed" if is_reversed else "far")
 
 
 def _measure_residual(points: Array, reference: Array) -> float:
@@ -124,10 +124,10 @@ def _find_exchanged(images: Array, places: Array) -> Iterator[tuple[int, int]]:
     distances = cdist(images, places)
     is_near = distances < _EXCHANGED * np.diag(distances)[:, np.newaxis]
     pairs = np.argwhere(np.triu(is_near & is_near.T, k=1))
-    taken: set[int] = set()
+    paired: set[int] = set()
     for a, b in pairs[np.argsort([distances[a, b] + distances[b, a] for a, b in pairs])]:
-        if not taken & {int(a), int(b)}:
-            taken |= {int(a), int(b)}
+        if not paired & {int(a), int(b)}:
+            paired |= {int(a), int(b)}
             yield int(a), int(b)
 
 

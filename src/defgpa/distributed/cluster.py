@@ -60,10 +60,10 @@ class Cluster:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
-        lost = (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError, KeyError)
+        lost_errors = (KilledWorker, FutureCancelledError, FuturesCancelledError, OSError, KeyError)
         for _ in range(3):
             try:
                 return work()
-            except lost:
+            except lost_errors:
                 continue
         return work()

@@ -221,8 +221,8 @@ def project(blocks: list[Block], rows: Array) -> list[Array]:
 def combine_projections(combine: list[Array], *projections: list[Array]) -> list[Array]:
     """Compute the coefficients (b, r, k) of the columns, combine combineᵀ Σ columnsᵀ Γ X."""
     return [
-        mixed @ (mixed.mT @ sum(terms[1:], terms[0]))
-        for mixed, terms in zip(combine, zip(*projections, strict=True), strict=True)
+        shape_mixing @ (shape_mixing.mT @ sum(terms[1:], terms[0]))
+        for shape_mixing, terms in zip(combine, zip(*projections, strict=True), strict=True)
     ]
 
 

@@ -162,14 +162,14 @@ def _fill(spread: IntensityDeviation, rows: slice, pictures: list[Picture]) -> N
     """Fill in the statistics of some rows."""
     masks = np.stack([picture.mask for picture in pictures])
     coverage = masks.sum(axis=0)
-    covered, covered_twice = coverage > 0, coverage > 1
+    is_covered, has_spread = coverage > 0, coverage > 1
     stack = np.stack([picture.pixels for picture in pictures])
     spread.coverage[rows] = coverage
-    spread.median[rows][covered] = convert_dtype(
-        _compute_medians(stack[:, covered], masks[:, covered]), stack.dtype
+    spread.median[rows][is_covered] = convert_dtype(
+        _compute_medians(stack[:, is_covered], masks[:, is_covered]), stack.dtype
     )
-    spread.deviation[rows][covered_twice] = _compute_deviations(
-        stack[:, covered_twice], masks[:, covered_twice]
+    spread.deviation[rows][has_spread] = _compute_deviations(
+        stack[:, has_spread], masks[:, has_spread]
     )
 
 
@@ -179,8 +179,8 @@ def _compute_medians(values: RawArray, mask: Mask) -> Array:
         np.where(_expand_mask(mask, values), values.astype(np.float64), np.inf), axis=0
     )
     count = mask.sum(axis=0)
-    each = np.arange(len(count))
-    return np.asarray(0.5 * (ranked[(count - 1) // 2, each] + ranked[count // 2, each]))
+    pixels = np.arange(len(count))
+    return np.asarray(0.5 * (ranked[(count - 1) // 2, pixels] + ranked[count // 2, pixels]))
 
 
 def _compute_deviations(values: RawArray, mask: Mask) -> Array:

@@ -225,8 +225,8 @@ def _find_image_box(warp: Invertible, source: Frame) -> tuple[Array, Array]:
         raise ShapeError(FLAT)
     points, images = points[upright], images[upright]
     slope = np.median(slopes[upright], axis=0)
-    typical = points @ slope.T + np.median(images - points @ slope.T, axis=0)
-    low, high = typical.min(axis=0), typical.max(axis=0)
+    affine_images = points @ slope.T + np.median(images - points @ slope.T, axis=0)
+    low, high = affine_images.min(axis=0), affine_images.max(axis=0)
     slack = 0.5 * (high - low)
     return (
         np.maximum(images.min(axis=0), low - slack),

@@ -72,12 +72,12 @@ class InverseMap:
             within = self._may_lie_within(nodes)
             corners, nodes = corners[within], nodes[within]
             checks = _apply_interpolation(_build_interpolation(side, _place_checks), nodes)
-            faithful = self._is_faithful(checks, _place_targets(corners, _place_checks(side)))
+            is_faithful = self._is_faithful(checks, _place_targets(corners, _place_checks(side)))
             pixels = _apply_interpolation(
-                _build_interpolation(side, _place_pixels), nodes[faithful]
+                _build_interpolation(side, _place_pixels), nodes[is_faithful]
             )
-            _write(sources, corners[faithful] - first, pixels)
-            corners, side = _split_tiles(corners[~faithful], side), side // 2
+            _write(sources, corners[is_faithful] - first, pixels)
+            corners, side = _split_tiles(corners[~is_faithful], side), side // 2
         if len(corners):
             _write(
                 sources,

@@ -144,19 +144,19 @@ def _sample_linearly(planes: Image, positions: Array, size: tuple[int, ...], out
     # single precision holds 16-bit pixels and their mixtures; anything finer takes double
     small = planes.dtype.itemsize <= 2 or planes.dtype == np.float32
     real = np.float32 if small else np.float64
-    column, across = _split(positions[:, 0], size[1], real)
-    row, down = _split(positions[:, 1], size[0], real)
+    column, u = _split(positions[:, 0], size[1], real)
+    row, v = _split(positions[:, 1], size[0], real)
     right, below = int(size[1] > 1), int(size[0] > 1) * size[1]
     corner = row * size[1] + column
     neighbours = (
-        (corner, (1 - across) * (1 - down)),
-        (corner + right, across * (1 - down)),
-        (corner + below, (1 - across) * down),
-        (corner + right + below, across * down),
+        (corner, (1 - u) * (1 - v)),
+        (corner + right, u * (1 - v)),
+        (corner + below, (1 - u) * v),
+        (corner + right + below, u * v),
     )
     for plane, values in zip(planes, out.T, strict=True):
         values[:] = convert_dtype(
-            sum(plane.take(at) * weight for at, weight in neighbours), out.dtype
+            sum(plane.take(indices) * weight for indices, weight in neighbours), out.dtype
         )
 
 

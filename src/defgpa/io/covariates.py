@@ -163,14 +163,14 @@ def _find_names(
     best = max(range(len(header)), key=counts.__getitem__)
     values = [_normalise(row[best]) for row in rows]
     repeated = [name for name in names if values.count(_normalise(name)) > 1]
-    lacking = [name for name in names if _normalise(name) not in values]
+    absent = [name for name in names if _normalise(name) not in values]
     are_numbers = all(name.isdecimal() for name in names)
-    if 2 * counts[best] <= len(names) or (are_numbers and (lacking or repeated)):
+    if 2 * counts[best] <= len(names) or (are_numbers and (absent or repeated)):
         return None
-    if lacking or repeated:
+    if absent or repeated:
         reason = (
-            f"no row for {format_names(lacking)}"
-            if lacking
+            f"no row for {format_names(absent)}"
+            if absent
             else f"several rows for {format_names(repeated)}"
         )
         raise FormatError(

@@ -163,21 +163,21 @@ def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
 
 def _make_file_names(names: Sequence[str]) -> list[str]:
     """Make file names that every file system accepts and distinguishes without case."""
-    safe, taken = [], set[str]()
+    file_names, used_names = [], set[str]()
     for name in names:
         # 120 characters, of 255 bytes that file systems give to a name and its suffix
-        plain = _UNSAFE.sub("_", name).rstrip(" .")[:120].strip() or "_"
-        plain = f"{plain}_" if _RESERVED.fullmatch(plain) else plain
-        fresh, k = plain, 1
-        while fresh.casefold() in taken:
+        base_name = _UNSAFE.sub("_", name).rstrip(" .")[:120].strip() or "_"
+        base_name = f"{base_name}_" if _RESERVED.fullmatch(base_name) else base_name
+        new_name, k = base_name, 1
+        while new_name.casefold() in used_names:
             k += 1
-            fresh = f"{plain}_{k}"
-        taken.add(fresh.casefold())
-        safe.append(fresh)
-    changed = [name for name, safe_name in zip(names, safe, strict=True) if name != safe_name]
+            new_name = f"{base_name}_{k}"
+        used_names.add(new_name.casefold())
+        file_names.append(new_name)
+    changed = [name for name, safe_name in zip(names, file_names, strict=True) if name != safe_name]
     if changed:
         warn(
             f"The name {format_names(changed)} cannot name a file as it is; '_' takes its place "
             "there."
         )
-    return safe
+    return file_names

@@ -327,7 +327,7 @@ class Comparison:
         verdict = [] if self.verdict is None else [self.verdict.sentence]
         count = "1 landmark" if self.fold_size == 1 else f"{self.fold_size} landmarks"
         legend = f"CVE: {count} left out at a time. {_LEGEND}"
-        failed = [f"{', '.join(names)}: {why}" for why, names in failures.items()]
+        failed = [f"{', '.join(names)}: {reason}" for reason, names in failures.items()]
         return [*failed, legend, *verdict]
 
 
@@ -545,13 +545,13 @@ def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]
     """Say where the method that predicts best is far from the shapes, or predicts badly itself."""
     cautions = []
     if not best.rmse_datum <= rigid.rmse_datum * (1.0 + 1e-9):
-        far = (
+        error = (
             f"is {_percent(best.relative_rmse_datum)} of the size of the shapes"
             if np.isfinite(best.rmse_datum)
             else "cannot be computed"
         )
         cautions.append(
-            f"But its error in the shapes themselves (RMSE_d) {far}, that of {rigid.name} only "
+            f"But its error in the shapes themselves (RMSE_d) {error}, that of {rigid.name} only "
             f"{_percent(rigid.relative_rmse_datum)}: do not use it."
         )
     if best.relative_cve > MAX_USEFUL_ERROR:
@@ -572,8 +572,8 @@ def _subtract_errors(best: _Trial, other: _Trial) -> Array:
     assert other.per_landmark is not None
     n_landmarks = len(best.per_landmark)
     # neighbours on a dense curve or mesh are no independent sample: 100 spread evenly are taken
-    taken = np.unique(np.linspace(0, n_landmarks - 1, min(n_landmarks, MAX_TESTED)).astype(int))
-    differences = (best.per_landmark - other.per_landmark)[taken]
+    tested = np.unique(np.linspace(0, n_landmarks - 1, min(n_landmarks, MAX_TESTED)).astype(int))
+    differences = (best.per_landmark - other.per_landmark)[tested]
     return differences[np.isfinite(differences) & (differences != 0.0)]
 
 
@@ -622,9 +622,9 @@ def _name_estimator(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def _report_in_all(progress: Progress, before: int, total: int, done: int, _: int) -> None:
+def _report_in_all(progress: Progress, before: int, total: int, n_done: int, _: int) -> None:
     """Progress of one part, told as progress of the whole."""
-    progress(before + done, total)
+    progress(before + n_done, total)
 
 
 def _in_latex(text: str) -> str:

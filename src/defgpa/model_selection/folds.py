@@ -106,17 +106,17 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
         images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(nothing, error=error)
-    lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
-    if lost.any():
-        return LeftOut(nothing, error=_not_finite(lost, shapes))
+    is_lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
+    if is_lost.any():
+        return LeftOut(nothing, error=_not_finite(is_lost, shapes))
     remaining = np.delete(full.reference, fold, axis=0)
     is_shared = alignment.shapes.views >= 2
     moved = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
     return LeftOut(moved, alignment.findings)
 
 
-def _not_finite(lost: Mask, shapes: Shapes) -> DefgpaError:
-    names = format_names(shapes.names[i] for i in np.flatnonzero(lost.any(axis=1)))
+def _not_finite(is_lost: Mask, shapes: Shapes) -> DefgpaError:
+    names = format_names(shapes.names[i] for i in np.flatnonzero(is_lost.any(axis=1)))
     return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 

@@ -46,10 +46,10 @@ def find_bottom_eigenpairs(
     """
     floor = 8 * np.sqrt(len(start)) * np.finfo(np.float64).eps * norm
     space, images = _Columns(len(start)), _Columns(len(start))
-    fresh = _orthonormalise(start)
-    space.append(fresh)
-    images.append(multiply(fresh))
-    n_products, wanted = fresh.shape[1], min(count + 2, len(start))
+    new_vectors = _orthonormalise(start)
+    space.append(new_vectors)
+    images.append(multiply(new_vectors))
+    n_products, wanted = new_vectors.shape[1], min(count + 2, len(start))
     projected = _multiply_transpose(space.columns, images.columns)
     while True:
         values, vectors, errors = _find_ritz_pairs(space.columns, images.columns, projected, wanted)
@@ -66,13 +66,13 @@ def find_bottom_eigenpairs(
             space.replace(best)
             images.replace(image)
             projected = _multiply_transpose(best, image)
-        fresh = _orthonormalise(correct(errors[:, open_]), against=space.columns)
-        if fresh.shape[1] == 0:
+        new_vectors = _orthonormalise(correct(errors[:, open_]), against=space.columns)
+        if new_vectors.shape[1] == 0:
             return Eigenpairs(values, vectors, residuals, n_products, not open_[:count].any())
-        space.append(fresh)
-        images.append(multiply(fresh))
+        space.append(new_vectors)
+        images.append(multiply(new_vectors))
         projected = _grow_projection(projected, space.columns, images.columns)
-        n_products += fresh.shape[1]
+        n_products += new_vectors.shape[1]
 
 
 class _Columns:

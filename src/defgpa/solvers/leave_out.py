@@ -158,8 +158,8 @@ class LeftOutCost(ChangedCost):
             self.matrix,
             self.remaining[..., :, None] * len(self.matrix) + self.remaining[..., None, :],
         )
-        *lead, n, size, n_remaining = self.forms.cross.shape
-        flat = (*lead, n * size, n_remaining)
+        *batch_shape, n, size, n_remaining = self.forms.cross.shape
+        flat = (*batch_shape, n * size, n_remaining)
         inner += self.forms.cross.reshape(flat).mT @ self.forms.predictors.reshape(flat)
         return inner
 

@@ -165,13 +165,13 @@ def measure_firmness(moments: Moments, proportions: Proportions) -> Proportions:
     its derivative. Turns of A are no steps: their eigenvalues are one. Of no more than d axes all
     steps are felt.
     """
-    *lead, k, d = proportions.matrix.shape
+    *batch_shape, k, d = proportions.matrix.shape
     matrix, descent = _normalise(proportions.matrix), _Descent.of(moments, proportions.side)
     columns, size = [], 1e-5  # of A, by which its neighbourhood is felt
     # the steps along a row of A in one call
-    for steps in size * np.eye(k * d).reshape(k, d, *np.ones_like(lead), k, d):
+    for steps in size * np.eye(k * d).reshape(k, d, *np.ones_like(batch_shape), k, d):
         ahead, behind = descent.run_round(matrix + np.stack([steps, -steps]))
-        columns.extend((ahead - behind).reshape(d, *lead, k * d) / (2.0 * size))
+        columns.extend((ahead - behind).reshape(d, *batch_shape, k * d) / (2.0 * size))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
     firmness = np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0)
     return replace(proportions, firmness=firmness)
@@ -256,11 +256,11 @@ class _Descent:
     @classmethod
     def of(cls, moments: Moments, side: Array) -> _Descent:
         """Prepare the descent of shapes each on its ``side`` (…, n)."""
-        *lead, n, k, d = moments.cross.shape
+        *batch_shape, n, k, d = moments.cross.shape
         values, vectors = np.linalg.eigh(moments.axes.sum(axis=-3) * (n / moments.axes.shape[-3]))
         clear = values > _SINGULAR * values[..., -1:]
         roots = np.where(clear, 1.0 / np.sqrt(np.where(clear, values, 1.0)), 0.0)
-        onto = np.ascontiguousarray(moments.cross.mT).reshape(*lead, n * d, k)
+        onto = np.ascontiguousarray(moments.cross.mT).reshape(*batch_shape, n * d, k)
         white = vectors * roots[..., None, :]
         return cls(onto, white, moments.square, side, np.asarray(clear.all(axis=-1)))
 
@@ -289,8 +289,8 @@ class _Descent:
 
         For one A (…, k, d), or several of them, with further axes in front.
         """
-        *lead, _, d = matrix.shape
-        target = (self.onto @ matrix).reshape(*lead, -1, d, d)  # D̄ᵀX̄A
+        *batch_shape, _, d = matrix.shape
+        target = (self.onto @ matrix).reshape(*batch_shape, -1, d, d)  # D̄ᵀX̄A
         turn, total = find_nearest_orthogonal(target, np.broadcast_to(self.side, target.shape[:-2]))
         return turn, total / self.square
 

@@ -275,8 +275,8 @@ def _analyse_matching(
     for k, word in enumerate(words):
         lacking = np.setdiff1d(codes, codes[sides == k])
         if len(lacking):
-            who = format_names(names[code] for code in lacking)
-            raise ShapeError(f"Individual {who} has no shape of side {word!r}. Leave it out.")
+            culprits = format_names(names[code] for code in lacking)
+            raise ShapeError(f"Individual {culprits} has no shape of side {word!r}. Leave it out.")
     points, mirrored = _mirror_second_side(shapes, sides)
     table, sym, asym = _decompose(tangent_space(points), codes, sides, permutations, copies=1)
     flipped = words[1] if mirrored else None

@@ -26,8 +26,8 @@ def make_affine_columns(normalised: Array) -> Array:
 
 def make_affine_column_gradients(points: Array, scale: Array) -> Array:
     """Return the (…, p, d, d + 1) derivatives of [x̂ 1] by x; x̂ = (x − centre) / scale."""
-    *lead, p, d = points.shape
-    gradient = np.zeros((*lead, p, d, d + 1))
+    *batch_shape, p, d = points.shape
+    gradient = np.zeros((*batch_shape, p, d, d + 1))
     for axis in range(d):
         gradient[..., axis, axis] = (1.0 / scale)[..., None]
     return gradient

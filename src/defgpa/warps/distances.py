@@ -49,7 +49,7 @@ def _compute_by_broadcasting(points: Array, centres: Array) -> Array:
 
 def make_wider_array(rows: Array, width: int) -> Array:
     """Make an empty array (…, p, width) with room for rows (…, p, k), in the same order."""
-    *lead, p, _ = rows.shape
+    *batch_shape, p, _ = rows.shape
     if rows.flags.c_contiguous:
-        return np.empty((*lead, p, width))
-    return (np.empty((*lead, width, p))).mT
+        return np.empty((*batch_shape, p, width))
+    return (np.empty((*batch_shape, width, p))).mT

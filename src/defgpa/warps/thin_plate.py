@@ -82,7 +82,7 @@ class ThinPlateBasis(FactoredBasis):
 
     def columns(self, points: Array) -> Array:
         """Return [Φ x̂ 1], (…, p, k + d + 1)."""
-        *lead, p, d = points.shape
+        *batch_shape, p, d = points.shape
         k, grid = self.controls.shape[-2], self.grid
         if grid is None:
             local = normalize_points(points, self.centre, self.scale)
@@ -93,14 +93,14 @@ class ThinPlateBasis(FactoredBasis):
             columns[..., -1] = 1.0
             return columns
         # a few shapes at a time, the points of a shape side by side
-        columns = np.empty((*lead, k + d + 1, p))
+        columns = np.empty((*batch_shape, k + d + 1, p))
         local = columns[..., k:-1, :]
         np.subtract(points.mT, self.centre[..., None], out=local)
         local /= self.scale[..., None, None]
         columns[..., -1, :] = 1.0
         size = max(1, BLOCK_BYTES // (8 * k * p))
-        for start in range(0, lead[0] if lead else 1, size):
-            block = slice(start, start + size) if lead else ...
+        for start in range(0, batch_shape[0] if batch_shape else 1, size):
+            block = slice(start, start + size) if batch_shape else ...
             kernel = columns[block][..., :k, :]
             grid[block].fill_squared_distances(local[block], out=kernel)
             compute_thin_plate_kernel(kernel, d)
@@ -145,11 +145,11 @@ class ThinPlateBasis(FactoredBasis):
         return fit_interpolating_spline(warp(self.control_points), self.control_points)
 
     def __getitem__(self, shape: int | slice | Index | Mask) -> ThinPlateBasis:
-        some = super().__getitem__(shape)
+        selected = super().__getitem__(shape)
         mixing = vars(self).get("mixing")
         if mixing is not None:  # is not computed again
-            vars(some)["mixing"] = mixing[shape]
-        return some
+            vars(selected)["mixing"] = mixing[shape]
+        return selected
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +308,8 @@ def _make_bending_mask(size: int, bending: int) -> Array:
 
 def _build_kernel_system(controls: Array) -> Array:
     """Build K with zeros for the affine part, (…, k + d + 1, k + d + 1)."""
-    *lead, k, d = controls.shape
-    bordered = np.zeros((*lead, k + d + 1, k + d + 1))
+    *batch_shape, k, d = controls.shape
+    bordered = np.zeros((*batch_shape, k + d + 1, k + d + 1))
     bordered[..., :k, :k] = compute_thin_plate_kernel(
         compute_squared_distances(controls, controls), d
     )
@@ -420,8 +420,8 @@ def compute_mixing(kernel: Array, complement: Complement, root: Callable[[Array]
     ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
     """
     bent = complement.apply(root(complement.restrict(kernel)))
-    (*lead, k, r), q = bent.shape, complement.inner.shape[-1]
-    mixing = np.zeros((*lead, k + q, r + q))
+    (*batch_shape, k, r), q = bent.shape, complement.inner.shape[-1]
+    mixing = np.zeros((*batch_shape, k + q, r + q))
     mixing[..., :k, :r] = bent
     mixing[..., k:, r:] = np.eye(q)
     return mixing

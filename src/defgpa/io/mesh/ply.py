@@ -88,10 +88,10 @@ def write_ply(path: Path, mesh: Mesh) -> None:
     fields = [(axis, "<f8", mesh.vertices[:, k]) for k, axis in enumerate("xyz")]
     if mesh.colours is not None:
         fields += [(name, "|u1", c) for name, c in zip(_COLOURS, mesh.colours.T, strict=False)]
-    taken = {name for name, _, _ in fields}
+    used_names = {name for name, _, _ in fields}
     for name, values in mesh.scalars.items():
-        taken.add(fresh := _make_property_name(name, taken))
-        fields.append((fresh, "<f8", values))
+        used_names.add(new_name := _make_property_name(name, used_names))
+        fields.append((new_name, "<f8", values))
     vertices = np.empty(len(mesh.vertices), dtype=[(name, kind) for name, kind, _ in fields])
     for name, _, values in fields:
         vertices[name] = values
@@ -113,10 +113,10 @@ def write_ply(path: Path, mesh: Mesh) -> None:
         temporary.write_bytes(content + vertices.tobytes() + faces.tobytes())
 
 
-def _make_property_name(name: str, taken: set[str]) -> str:
+def _make_property_name(name: str, used_names: set[str]) -> str:
     """Make the name of a property one ASCII word that is not taken yet."""
     word = "".join(c if c.isascii() and c.isprintable() and c != " " else "_" for c in name) or "_"
-    while word in taken:
+    while word in used_names:
         word += "_"
     return word
 

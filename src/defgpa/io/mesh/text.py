@@ -290,15 +290,15 @@ def _format_row(row: Sequence[object]) -> str:
     return " ".join(map(repr, row))
 
 
-def _warn_of_loss(path: Path, kind: str, mesh: Mesh, lost: Sequence[str]) -> None:
+def _warn_of_loss(path: Path, kind: str, mesh: Mesh, losses: Sequence[str]) -> None:
     """Say what a format leaves out, and refuse vertices it cannot write."""
     if not np.isfinite(mesh.vertices).all():
         raise FormatError(
             f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "
             "so. Use PLY, VTK or .npz."
         )
-    if lost:
-        warn(f"{path}: {kind} does not hold {', '.join(lost)}. Use PLY, VTK or VTP to keep them.")
+    if losses:
+        warn(f"{path}: {kind} does not hold {', '.join(losses)}. Use PLY, VTK or VTP to keep them.")
 
 
 def looks_like_obj(head: bytes) -> bool:

@@ -67,16 +67,16 @@ def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int
     columns, rows = measure_dissimilarity(points), measure_dissimilarity(points.transpose(1, 0, 2))
     worse = max(columns, rows)
     if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
-        across, why = columns < rows, "which makes better shapes"
+        across, reason = columns < rows, "which makes better shapes"
     elif start == 0 or table.header[0].strip() or not is_enumeration(table.column(0)):
         return False  # rows with names of their own are shapes
     else:
         across = not is_enumeration(names)
-        why = f"as its columns are {'named' if across else 'numbered'}"
+        reason = f"as its columns are {'named' if across else 'numbered'}"
     n, m = len(names), len(table.rows)
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
     warn(
-        f"{table.path}: the table is taken as {readings[across]}, {why}. "
+        f"{table.path}: the table is taken as {readings[across]}, {reason}. "
         f"If it is {readings[not across]}, "
         f"give {name_option('layout', 'nmd' if across else 'mdn')}."
     )
@@ -93,14 +93,14 @@ def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
     if columns is None or columns[1].size < max(4, 0.8 * len(heads)):
         return None
     labels, where = columns
-    taken = where.ravel().tolist()
-    others = {head: k for k, head in enumerate(heads) if head and k not in set(taken)}
+    used_columns = where.ravel().tolist()
+    others = {head: k for k, head in enumerate(heads) if head and k not in set(used_columns)}
     names: Sequence[str] = table.header
-    if not names and 0 not in taken:  # names that are numbers did not look like a header
+    if not names and 0 not in used_columns:  # names that are numbers did not look like a header
         names = table.rows[0]
         others = {head: k for head, k in others.items() if k}
-    lines = [table.lines[k] for k in taken]
-    coordinates = replace(table, rows=[table.rows[k] for k in taken], lines=lines)
+    lines = [table.lines[k] for k in used_columns]
+    coordinates = replace(table, rows=[table.rows[k] for k in used_columns], lines=lines)
     values = coordinates.numbers(range(start, table.width))
     texts_per_shape = [
         {head: word for head, k in others.items() if (word := table.rows[k][column].strip())}

@@ -112,9 +112,9 @@ def find_quality_columns(heads: Sequence[str], columns: Columns) -> dict[int, tu
     labels, where = columns
     number = {label: j for j, label in enumerate(labels or number_labels("", len(where)))}
     before = {int(column) + 1: j for j, column in enumerate(where.max(axis=1))}
-    taken, quality = set(where.ravel().tolist()), dict[int, tuple[str, int]]()
+    used_columns, quality = set(where.ravel().tolist()), dict[int, tuple[str, int]]()
     for column, head in enumerate(heads):
-        if column in taken:
+        if column in used_columns:
             continue
         bare = re.sub(r"[.][0-9]+$", "", head.strip().lower())
         if bare in (*WEIGHT_WORDS, *VISIBILITY_WORDS) and column in before:

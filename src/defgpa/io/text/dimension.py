@@ -26,10 +26,10 @@ def choose_dimension(path: object, rows: Array, wanted: int | None) -> int | Non
         return possible[0] if possible else None
     inferred = infer_dimension(rows)
     dim = inferred or 2
-    why = "is assumed" if inferred is None else "is taken, as it makes better shapes"
+    reason = "is assumed" if inferred is None else "is taken, as it makes better shapes"
     warn(
         f"{path}: {columns} columns are {columns // 2} landmarks in 2-D or {columns // 3} in 3-D; "
-        f"{dim}-D {why}. If that is wrong, give {name_option('dimension', 5 - dim)}."
+        f"{dim}-D {reason}. If that is wrong, give {name_option('dimension', 5 - dim)}."
     )
     return dim
 

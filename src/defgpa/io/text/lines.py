@@ -365,15 +365,15 @@ def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[s
 
 def make_unique(words: Sequence[str]) -> list[str]:
     """Make every word unique: ``a, a, b`` becomes ``a, a_2, b``."""
-    taken, unique, used = set(words), [], set()
+    originals, unique, used = set(words), [], set()
     copies: dict[str, int] = {}
     for word in words:
-        fresh = word
-        while fresh in used or (fresh != word and fresh in taken):
+        new_name = word
+        while new_name in used or (new_name != word and new_name in originals):
             copies[word] = copies.get(word, 1) + 1
-            fresh = f"{word}_{copies[word]}"
-        used.add(fresh)
-        unique.append(fresh)
+            new_name = f"{word}_{copies[word]}"
+        used.add(new_name)
+        unique.append(new_name)
     return unique
 
 

@@ -170,8 +170,8 @@ def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) ->
 
 def build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -> Document:
     """Build shapes named by a column without coordinates, if there is one."""
-    taken = columns[1].ravel().tolist()
-    heads = list_other_heads(table, [*taken, *find_quality_columns(table.header, columns)])
+    used_columns = columns[1].ravel().tolist()
+    heads = list_other_heads(table, [*used_columns, *find_quality_columns(table.header, columns)])
     name = find_column(heads, _SAY_SHAPE)
     return _build_shapes(table, columns, next(iter(heads), None) if name is None else name, options)
 
@@ -184,15 +184,15 @@ def _build_shapes(
     A column of names in which most repeat tells groups: it stays among the variables.
     """
     labels, where = columns
-    taken = where.ravel().tolist()
-    points = table.numbers(taken).reshape(-1, *where.shape)
+    used_columns = where.ravel().tolist()
+    points = table.numbers(used_columns).reshape(-1, *where.shape)
     if name is not None and 2 * len(set(table.column(name))) <= len(table.rows):
         name = None
     quality = find_quality_columns(table.header, columns)
     weights, points = _apply_quality(table, quality, points, options)
     if where.shape[1] == 3 and not quality and options.dimension is None:
         points = take_visibility(table.path, points)
-    variables = find_variables(table, [*taken, *quality, name])
+    variables = find_variables(table, [*used_columns, *quality, name])
     return make_document(
         table.path,
         points,

@@ -33,12 +33,12 @@ def collect_metadata(
     )
 
 
-def find_variables(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
+def find_variables(table: Table, used_columns: Iterable[int | None]) -> dict[int, str]:
     """Find all columns but those taken for something else; in a table without header, by number.
 
     A column without a head that counts the rows says nothing.
     """
-    used = set(taken)
+    used = set(used_columns)
     heads = table.header or [""] * table.width
     return {
         column: head.strip() or f"column {column + 1}"
@@ -48,9 +48,9 @@ def find_variables(table: Table, taken: Iterable[int | None]) -> dict[int, str]:
     }
 
 
-def list_other_heads(table: Table, taken: Iterable[int]) -> dict[int, str]:
+def list_other_heads(table: Table, used_columns: Iterable[int]) -> dict[int, str]:
     """List the heads of the columns that are not used, in one word each."""
-    used = set(taken)
+    used = set(used_columns)
     return {c: simplify_head(head) for c, head in enumerate(table.header) if c not in used}
 
 
