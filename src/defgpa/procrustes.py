@@ -54,12 +54,12 @@ class Motions:
 def find_nearest_orthogonal(stack: Array, side: Array) -> tuple[Array, Array]:
     """Find the orthogonal R nearest to every M (…, d, d) with det R = side (…), and ⟨R, M⟩ (…)."""
     if stack.shape[-1] == 2:
-        along = stack[..., 0, 0] + side * stack[..., 1, 1]
-        across = stack[..., 0, 1] - side * stack[..., 1, 0]
-        total = np.hypot(along, across)
-        nothing = total == 0.0
-        length = total + nothing
-        cosine, sine = (along + nothing) / length, across / length
+        diagonal = stack[..., 0, 0] + side * stack[..., 1, 1]
+        off_diagonal = stack[..., 0, 1] - side * stack[..., 1, 0]
+        total = np.hypot(diagonal, off_diagonal)
+        is_zero = total == 0.0
+        length = total + is_zero
+        cosine, sine = (diagonal + is_zero) / length, off_diagonal / length
         turn = np.empty(stack.shape)
         turn[..., 0, 0], turn[..., 0, 1] = cosine, sine
         turn[..., 1, 0], turn[..., 1, 1] = -side * sine, side * cosine
@@ -162,8 +162,8 @@ class Motion(Stack):
     def __call__(self, points: ArrayLike) -> Array:
         """Move points (…, p, d); the leading axes match those of the stack."""
         matrix = self.scale[..., np.newaxis, np.newaxis] * self.rotation
-        moved = np.asarray(points, dtype=np.float64) @ matrix
-        return moved + self.translation[..., np.newaxis, :]
+        images = np.asarray(points, dtype=np.float64) @ matrix
+        return images + self.translation[..., np.newaxis, :]
 
     @property
     def matrix(self) -> Array:
@@ -172,10 +172,10 @@ class Motion(Stack):
 
     def inverse(self) -> Motion:
         """Return the motion back: y ↦ (y − translation) @ rotationᵀ / scale."""
-        back = self.rotation.mT
-        home = -np.squeeze(self.translation[..., np.newaxis, :] @ back, axis=-2)
+        rotation = self.rotation.mT
+        translation = -np.squeeze(self.translation[..., np.newaxis, :] @ rotation, axis=-2)
         scale = self.scale
-        return Motion(back, 1.0 / scale, home / scale[..., np.newaxis], self.determined)
+        return Motion(rotation, 1.0 / scale, translation / scale[..., np.newaxis], self.determined)
 
 
 def fit_rigid(source: ArrayLike, target: ArrayLike) -> Motion:
@@ -394,10 +394,10 @@ def _find_best_motion(moments: _Moments, motions: Motions) -> Motion:
     rotation, margin = motions.find_nearest(moments.cross)
     scale = np.ones_like(moments.count)
     if motions.scaling:
-        along = (rotation * moments.cross).sum(axis=(-1, -2))
-        np.divide(along, moments.source_spread, out=scale, where=along > 0)
-    moved = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
-    translation = moments.target_mean - scale[..., np.newaxis] * moved
+        traces = (rotation * moments.cross).sum(axis=(-1, -2))
+        np.divide(traces, moments.source_spread, out=scale, where=traces > 0)
+    rotated_mean = np.squeeze(moments.source_mean[..., np.newaxis, :] @ rotation, axis=-2)
+    translation = moments.target_mean - scale[..., np.newaxis] * rotated_mean
     # The margin of the rotation must stand out of rounding. The coordinates as written are blurred
     # by it, the more the farther they lie from the origin; H = XᵀY is blurred by the blur of X
     # times the size of Y, and the other way round.

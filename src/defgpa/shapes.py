@@ -190,9 +190,9 @@ class Shapes:
                 f"got size {values.shape}.{remedy}"
             )
         values[np.isnan(points).all(axis=2)] = 0.0
-        bad = ~np.isfinite(values) | (values < 0.0)
-        if bad.any():
-            i, j = np.argwhere(bad)[0]
+        is_bad = ~np.isfinite(values) | (values < 0.0)
+        if is_bad.any():
+            i, j = np.argwhere(is_bad)[0]
             raise ShapeError(
                 f"The weight of landmark {self.landmarks[j]!r} of shape {self.names[i]!r} is "
                 f"{values[i, j]:g}; weights must be 0 or positive, and finite. Use 0 for a "
@@ -457,18 +457,18 @@ class Shapes:
             return self
         if self.n_shapes < 2:
             raise ShapeError(f"At least 2 shapes are needed to align; got {self.n_shapes}.")
-        or_weightless = "" if self._weights is None else " or have weight 0"
+        or_zero_weight = "" if self._weights is None else " or have weight 0"
         is_empty = ~self.visible.any(axis=1)
         if is_empty.any():
             names = format_names(self.names[i] for i in np.flatnonzero(is_empty))
             raise ShapeError(
-                f"All landmarks of shape {names} are missing{or_weightless}. Drop such shapes."
+                f"All landmarks of shape {names} are missing{or_zero_weight}. Drop such shapes."
             )
         if not self.views.all():
             labels = format_names(self.landmarks[j] for j in np.flatnonzero(self.views == 0))
-            or_weightless = or_weightless.replace("have", "has")
+            or_zero_weight = or_zero_weight.replace("have", "has")
             raise ShapeError(
-                f"Landmark {labels} is missing{or_weightless} in all shapes. Drop such landmarks."
+                f"Landmark {labels} is missing{or_zero_weight} in all shapes. Drop such landmarks."
             )
         self.require_computable()
         vars(self)["_is_alignable"] = True

@@ -210,14 +210,14 @@ def _exchange_folders(first: Path, second: Path) -> None:
     try:
         _exchange_atomically(os.fsencode(first), os.fsencode(second))
     except (AttributeError, TypeError, NotImplementedError):
-        aside = first.with_suffix(".old")
-        second.rename(aside)
+        backup = first.with_suffix(".old")
+        second.rename(backup)
         try:
             first.rename(second)
         except BaseException:
-            aside.rename(second)
+            backup.rename(second)
             raise
-        aside.rename(first)
+        backup.rename(first)
 
 
 def _exchange_atomically(first: bytes, second: bytes) -> None:

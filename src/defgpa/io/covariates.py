@@ -128,14 +128,14 @@ def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
         with open_zip(path) as archive:
             size = sum(info.file_size for info in archive.infolist())
         Budget(path).spend(TEXT_COST * size, "what it packs")
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             cells = [
                 [_format_cell(cell) for cell in row]
-                for row in book.worksheets[0].iter_rows(values_only=True)
+                for row in workbook.worksheets[0].iter_rows(values_only=True)
             ]
         finally:
-            book.close()
+            workbook.close()
     width = max((k + 1 for row in cells for k, cell in enumerate(row) if cell), default=0)
     rows = [(row + [""] * width)[:width] for row in cells]
     return [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
@@ -158,8 +158,8 @@ def _find_names(
     A column that has most of them was meant, and its rows need not be in order: a name that lacks
     is an error, unless specimens are only numbered, as much else is.
     """
-    wanted = set(map(_normalise, names))
-    counts = [len(wanted & {_normalise(row[k]) for row in rows}) for k in range(len(header))]
+    expected = set(map(_normalise, names))
+    counts = [len(expected & {_normalise(row[k]) for row in rows}) for k in range(len(header))]
     best = max(range(len(header)), key=counts.__getitem__)
     values = [_normalise(row[best]) for row in rows]
     repeated = [name for name in names if values.count(_normalise(name)) > 1]

@@ -172,22 +172,22 @@ def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
     kinds = Counter(specimen.curves for specimen in present)
     if len(kinds) <= 1:
         return specimens
-    usual = kinds.most_common(1)[0][0]
-    odd = next(specimen for specimen in present if specimen.curves != usual)
-    bare = [_drop_curves(specimen) for specimen in specimens]
+    majority = kinds.most_common(1)[0][0]
+    exception = next(specimen for specimen in present if specimen.curves != majority)
+    without_curves = [_drop_curves(specimen) for specimen in specimens]
     resampling = name_option("curve_points", 30)
-    if not any(len(specimen.points) for specimen in bare):
+    if not any(len(specimen.points) for specimen in without_curves):
         raise FormatError(
-            f"{odd}: expected curves with the same number of points in every specimen, "
+            f"{exception}: expected curves with the same number of points in every specimen, "
             "as there are no landmarks besides; found different ones. Resample the curves: "
             f"{resampling}."
         )
     warn(
         "The curves do not have the same number of points in every specimen "
-        f"({len(usual)} in most, {len(odd.curves)} in {odd}), so they are left out; "
+        f"({len(majority)} in most, {len(exception.curves)} in {exception}), so they are left out; "
         f"only landmarks are read. To have them resampled: {resampling}."
     )
-    return bare
+    return without_curves
 
 
 def _drop_curves(specimen: Sourced) -> Sourced:
@@ -242,12 +242,12 @@ def resample_curve(curve: ArrayLike, count: int, closed: bool = False) -> Array:
         )
     knots = np.concatenate([[0.0], np.cumsum(chords[chords > 0])])
     spline = fit_spline(knots, points)
-    fine = np.concatenate(  # 64 samples of the spline between two points, to measure its length
+    samples = np.concatenate(  # 64 samples of the spline between two points, to measure its length
         [np.linspace(a, b, 64, endpoint=False) for a, b in pairwise(knots)] + [knots[-1:]]
     )
-    steps = np.linalg.norm(np.diff(spline(fine), axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(spline(samples), axis=0), axis=1)
     length = np.concatenate([[0.0], np.cumsum(steps)])
-    return np.asarray(spline(np.interp(np.linspace(0.0, length[-1], count), length, fine)))
+    return np.asarray(spline(np.interp(np.linspace(0.0, length[-1], count), length, samples)))
 
 
 def fit_spline(knots: Array, points: Array, kind: str = "not-a-knot") -> CubicSpline:

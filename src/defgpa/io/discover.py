@@ -50,16 +50,16 @@ def find_files(source: Source | Iterable[Source], format_name: str | None) -> Fo
 
 def _drop_repeated_files(found: Sequence[Find]) -> list[Find]:
     """Drop the files that were named before."""
-    once: dict[Path, Find] = {}
-    again = [
-        str(find[0]) for find in found if once.setdefault(find[0].absolute(), find) is not find
+    by_path: dict[Path, Find] = {}
+    repeated = [
+        str(find[0]) for find in found if by_path.setdefault(find[0].absolute(), find) is not find
     ]
-    if again:
-        warn(f"Named more than once, read once: {format_names(dict.fromkeys(again))}.")
-    return list(once.values())
+    if repeated:
+        warn(f"Named more than once, read once: {format_names(dict.fromkeys(repeated))}.")
+    return list(by_path.values())
 
 
-def _find_source(source: object, wanted: Format | None) -> Found:
+def _find_source(source: object, requested: Format | None) -> Found:
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise FormatError(f"Expected paths in the list; got {kind}: {source!r:.60}.")
@@ -67,7 +67,7 @@ def _find_source(source: object, wanted: Format | None) -> Found:
     if not isinstance(name, str):
         raise FormatError(f"Expected a path as a string; got {type(name).__name__}.")
     try:
-        return _find_path(name, Path(name).expanduser(), wanted)
+        return _find_path(name, Path(name).expanduser(), requested)
     except FormatError:
         raise
     except (OSError, ValueError, RuntimeError) as error:  # no permission, a NUL, ~nobody
@@ -76,15 +76,15 @@ def _find_source(source: object, wanted: Format | None) -> Found:
         raise FormatError(f"{culprit[:200]!r} cannot be read: {reason}.") from None
 
 
-def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
+def _find_path(name: str, path: Path, requested: Format | None) -> Found:
     if not name:
         raise FormatError("There is no file or folder ''.")  # to pathlib it is the current one
     if path.is_file():
         read_head(path)  # a pointer to a file is none, whatever format is wanted
-        return [(path, wanted or _choose_format(path))], ()
+        return [(path, requested or _choose_format(path))], ()
     if path.is_dir():
         _refuse_results(path)
-        return _choose_files(sorted(path.iterdir()), f"The folder {path}", wanted)
+        return _choose_files(sorted(path.iterdir()), f"The folder {path}", requested)
     if path.exists():
         raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
     if not glob.has_magic(name):
@@ -92,7 +92,7 @@ def _find_path(name: str, path: Path, wanted: Format | None) -> Found:
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
     if not matches:
         raise FormatError(f"The pattern {name!r} matches no file.")
-    return _choose_files(matches, f"The pattern {name!r}", wanted)
+    return _choose_files(matches, f"The pattern {name!r}", requested)
 
 
 def _choose_format(path: Path) -> Format:
@@ -127,58 +127,58 @@ def _recognise_content(head: bytes, by_suffix: Sequence[Format]) -> Format | Non
     return next((f for f in (*by_suffix, *others) if f.looks_like(head)), None)
 
 
-def _choose_files(paths: Sequence[Path], where: str, wanted: Format | None) -> Found:
+def _choose_files(paths: Sequence[Path], place: str, requested: Format | None) -> Found:
     """Choose the files of the one format that most of them have."""
     files = [path for path in paths if path.is_file() and not path.name.startswith((".", "~$"))]
-    named = [
+    candidates = [
         path for path in files if find_formats_by_suffix(path) or _has_suffix(path, _VAGUE_SUFFIXES)
     ]
-    finds = [(path, kind) for path in named if (kind := _recognise_file(path, wanted))]
+    finds = [(path, kind) for path in candidates if (kind := _recognise_file(path, requested))]
     if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
-        finds = [(path, kind) for path in files if (kind := _recognise_file(path, wanted))]
+        finds = [(path, kind) for path in files if (kind := _recognise_file(path, requested))]
     if not finds:
-        raise _explain_no_files(paths, files, where, wanted)
+        raise _explain_no_files(paths, files, place, requested)
     counts = Counter(format_.name for _, format_ in finds)
     order = [format_.name for format_ in FORMATS]
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
     if len(counts) > 1:
-        strangers = [path.name for path, format_ in finds if format_.name != best]
+        skipped = [path.name for path, format_ in finds if format_.name != best]
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
         is_single = counts[best] == 1
-        taken = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
+        chosen = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
         warn(
-            f"{where} has files of several formats; {taken} read, others are not ({others}): "
-            f"{format_names(strangers)}. Name the format to choose ({name_option('format')})."
+            f"{place} has files of several formats; {chosen} read, others are not ({others}): "
+            f"{format_names(skipped)}. Name the format to choose ({name_option('format')})."
         )
     recognised = {path for path, _ in finds}
-    other_files = _warn_of_tables([path for path in files if path not in recognised], best, where)
+    other_files = _warn_of_tables([path for path in files if path not in recognised], best, place)
     read = [(path, format_) for path, format_ in finds if format_.name == best]
     return read, tuple(path.name for path in other_files)
 
 
 def _explain_no_files(
-    paths: Sequence[Path], files: Sequence[Path], where: str, wanted: Format | None
+    paths: Sequence[Path], files: Sequence[Path], place: str, requested: Format | None
 ) -> FormatError:
     """Describe what is there instead of landmark files: other files, or more folders."""
-    kind = "file of a known format" if wanted is None else f"{wanted.name} file"
+    kind = "file of a known format" if requested is None else f"{requested.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = format_names([path.name for path in files], 3)
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     content = f"it has {count}: {names}" if files else "there is no file in it"
     if not folders:
-        return FormatError(f"{where} has no {kind} ({content}).")
+        return FormatError(f"{place} has no {kind} ({content}).")
     return FormatError(
-        f"{where} has no {kind} ({content}), but folders: {format_names(folders)}. Name one of "
+        f"{place} has no {kind} ({content}), but folders: {format_names(folders)}. Name one of "
         f"them, or files in several by a pattern such as '{paths[0].parent / '*' / '*.tps'}'."
     )
 
 
-def _recognise_file(path: Path, wanted: Format | None) -> Format | None:
+def _recognise_file(path: Path, requested: Format | None) -> Format | None:
     """Recognise the format of a file by its content, or by a suffix of one format only."""
     head, by_suffix = read_head(path), find_formats_by_suffix(path)
-    if wanted is not None:
-        by_suffix = [wanted] if _has_suffix(path, wanted.suffixes) else []
-        format_ = wanted if wanted.looks_like(head) else None
+    if requested is not None:
+        by_suffix = [requested] if _has_suffix(path, requested.suffixes) else []
+        format_ = requested if requested.looks_like(head) else None
     else:
         format_ = _recognise_content(head, by_suffix)
     if format_ is None and by_suffix and not _has_suffix(path, _VAGUE_SUFFIXES):
@@ -206,11 +206,11 @@ def _has_suffix(path: Path, suffixes: str | tuple[str, ...]) -> bool:
     return path.name.lower().endswith(suffixes)
 
 
-def _warn_of_tables(rest: Sequence[Path], best: str, where: str) -> list[Path]:
+def _warn_of_tables(files: Sequence[Path], best: str, place: str) -> list[Path]:
     """Warn of the files not read, naming tables without coordinates where tables are read."""
-    strangers = [path for path in rest if _has_suffix(path, (".csv", ".tsv"))]
-    if best not in _TABLES or not strangers:
-        return list(rest)
-    names = [path.name for path in strangers]
-    warn(f"{where} also has tables without coordinates, left out: {format_names(names)}.")
-    return [path for path in rest if path not in strangers]
+    skipped = [path for path in files if _has_suffix(path, (".csv", ".tsv"))]
+    if best not in _TABLES or not skipped:
+        return list(files)
+    names = [path.name for path in skipped]
+    warn(f"{place} also has tables without coordinates, left out: {format_names(names)}.")
+    return [path for path in files if path not in skipped]

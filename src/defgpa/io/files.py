@@ -21,11 +21,11 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     return read_bytes(path, 4096)
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+def read_bytes(path: str | os.PathLike[str], max_bytes: int = -1) -> bytes:
     """Read a file, or so many of its bytes; raise a FormatError with the system's reason."""
     try:
         with Path(path).open("rb") as file:
-            data = file.read(most)
+            data = file.read(max_bytes)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from None
     if data.startswith(b"version https://git-lfs"):
@@ -52,8 +52,8 @@ def decode_file_name(name: str) -> str:
     >>> decode_file_name("caf\\udce9")
     'café'
     """
-    stray = "[\udc80-\udcff]"  # as Python keeps such bytes
-    return re.sub(stray, lambda byte: chr(ord(byte[0]) - 0xDC00), name)
+    undecodable = "[\udc80-\udcff]"  # as Python keeps such bytes
+    return re.sub(undecodable, lambda byte: chr(ord(byte[0]) - 0xDC00), name)
 
 
 def make_format_error(
@@ -63,21 +63,21 @@ def make_format_error(
 
     Names that ``expected`` quotes come from the file, so long ones are cut as well.
     """
-    where = f"{path}" if line is None else f"{path}, line {line}"
+    place = f"{path}" if line is None else f"{path}, line {line}"
     expected = re.sub(r"'[^']{80,}'", lambda name: f"{abbreviate(name[0])}'", expected)
-    return FormatError(f"{where}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
+    return FormatError(f"{place}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
 
 
-def abbreviate(value: object, most: int = 60) -> str:
+def abbreviate(value: object, max_length: int = 60) -> str:
     """Shorten a value to one line of limited length, to quote it in a message."""
     text = value if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= max_length else f"{text[:max_length]}…"
 
 
 def list_names(names: Iterable[object]) -> str:
     """Join some names for a message, however many and long a damaged file has them."""
-    return format_names([abbreviate(str(name), most=40) for name in names])
+    return format_names([abbreviate(str(name), max_length=40) for name in names])
 
 
 @contextlib.contextmanager

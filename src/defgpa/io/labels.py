@@ -55,9 +55,9 @@ def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
         _warn_of_doubtful_labels(present, sequences)
         return merge_label_orders(sequences)
     if len(sequences) > 1:
-        bare = next(specimen for specimen in present if not specimen.labels)
+        unlabelled = next(specimen for specimen in present if not specimen.labels)
         raise FormatError(
-            f"{bare} has no landmark labels, and others have them in different orders. "
+            f"{unlabelled} has no landmark labels, and others have them in different orders. "
             f"Give all of them labels, or none, or {name_option('match', 'position')}."
         )
     if sequences:
@@ -117,10 +117,11 @@ def _match_by_position(specimens: Sequence[Sourced]) -> list[Sourced]:
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if not times:
         return list(specimens)
-    usual = times.most_common(1)[0][0]
-    _require_unique_labels(_find_label_sequences(specimens)[usual])
+    majority = times.most_common(1)[0][0]
+    _require_unique_labels(_find_label_sequences(specimens)[majority])
     return [
-        replace(specimen, labels=usual if len(specimen.points) else None) for specimen in specimens
+        replace(specimen, labels=majority if len(specimen.points) else None)
+        for specimen in specimens
     ]
 
 
@@ -149,9 +150,9 @@ def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
     }
     counted = (lists.get(specimen.labels or ()) for specimen in specimens)
     times = Counter(numbered[1] for numbered in counted if numbered is not None)
-    usual = set(times.most_common(1)[0][0]) if times else set[str]()
+    majority = set(times.most_common(1)[0][0]) if times else set[str]()
     # after a prefix that ends in a digit, skull_71 and skull_72, the numbers are others
-    lists = {labels: numbered for labels, numbered in lists.items() if usual & set(numbered[1])}
+    lists = {labels: numbered for labels, numbered in lists.items() if majority & set(numbered[1])}
     prefixes = {prefix for prefix, _ in lists.values()}
     if len(prefixes) < 2:
         return _unify_number_padding(specimens, lists)
@@ -174,11 +175,11 @@ def _unify_number_padding(
     specimens: list[Sourced], lists: Mapping[Labels, object]
 ) -> list[Sourced]:
     """Spell every number as the first file does, LM1 or LM01."""
-    spelled: dict[str, str] = {}
+    spellings: dict[str, str] = {}
 
     def find_spelling(label: str) -> str:
-        bare = re.sub("0*([0-9]+)$", r"\1", label)
-        return spelled.setdefault(bare, label)
+        unpadded = re.sub("0*([0-9]+)$", r"\1", label)
+        return spellings.setdefault(unpadded, label)
 
     return _replace_labels(
         specimens, {labels: tuple(map(find_spelling, labels)) for labels in lists}
@@ -195,18 +196,22 @@ def _strip_file_prefix(specimens: list[Sourced]) -> list[Sourced]:
         for labels in _find_label_sequences(specimens)
         if len(labels) > 1
     }
-    bare = {
+    stripped = {
         original: tuple(a.removeprefix(begin) for a in original)
         for original, begin in begins.items()
     }
     times = Counter(
-        bare[original] for specimen in specimens if (original := specimen.labels or ()) in bare
+        stripped[original]
+        for specimen in specimens
+        if (original := specimen.labels or ()) in stripped
     )
-    usual, count = times.most_common(1)[0] if times else ((), 0)
-    same = {labels: original for labels, original in bare.items() if set(original) <= set(usual)}
-    if 2 * count <= len(specimens) or len({begins[labels] for labels in same}) < 2:
+    majority, count = times.most_common(1)[0] if times else ((), 0)
+    matching = {
+        labels: original for labels, original in stripped.items() if set(original) <= set(majority)
+    }
+    if 2 * count <= len(specimens) or len({begins[labels] for labels in matching}) < 2:
         return specimens
-    return _replace_labels(specimens, same)
+    return _replace_labels(specimens, matching)
 
 
 def _find_common_prefix(labels: Labels) -> str:
@@ -241,36 +246,36 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if len(times) < 2:
         return specimens
-    usual, count = times.most_common(1)[0]
-    settled = len(set(map(len, times))) == 1 and 2 * count > len(
+    majority, count = times.most_common(1)[0]
+    is_clear = len(set(map(len, times))) == 1 and 2 * count > len(
         specimens
     )  # nobody lacks a landmark
     renamed = {
         labels
         for labels in times
-        if labels != usual
+        if labels != majority
         and (
-            _is_respelling(labels, usual)
-            or _has_duplicate_labels(labels, usual)
-            or (settled and _find_different_labels(labels, usual))
+            _is_respelling(labels, majority)
+            or _has_duplicate_labels(labels, majority)
+            or (is_clear and _find_different_labels(labels, majority))
         )
     }
-    _warn_of_different_labels(specimens, usual, renamed)
+    _warn_of_different_labels(specimens, majority, renamed)
     others = [specimen for specimen in specimens if specimen.labels in renamed]
     if not others:
         return specimens
     other_labels = others[0].labels or ()
-    examples = [f"{a!r} for {b!r}" for a, b in zip(other_labels, usual, strict=True) if a != b]
+    examples = [f"{a!r} for {b!r}" for a, b in zip(other_labels, majority, strict=True) if a != b]
     shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
-    usual_holder = (
-        "most" if 2 * count > len(specimens) else str(_find_label_sequences(specimens)[usual])
+    holder = (
+        "most" if 2 * count > len(specimens) else str(_find_label_sequences(specimens)[majority])
     )
     warn(
-        f"Landmark labels of {shapes} differ from those of {usual_holder}, as in {others[0]}: "
+        f"Landmark labels of {shapes} differ from those of {holder}, as in {others[0]}: "
         f"{', '.join(examples[:3])}{' and so on' * (len(examples) > 3)}. They are matched by "
         f"position. If they are different landmarks, give {name_option('match', 'label')}."
     )
-    return _replace_labels(specimens, dict.fromkeys(renamed, usual))
+    return _replace_labels(specimens, dict.fromkeys(renamed, majority))
 
 
 def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
@@ -294,56 +299,56 @@ def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
     return [replace(specimen, labels=None) for specimen in specimens]
 
 
-def _has_duplicate_labels(labels: Labels, usual: Labels) -> bool:
+def _has_duplicate_labels(labels: Labels, majority: Labels) -> bool:
     """Return whether labels are the usual ones except for some that occur twice."""
-    if len(labels) != len(usual) or len(set(usual)) < len(usual):
+    if len(labels) != len(majority) or len(set(majority)) < len(majority):
         return False
     times = Counter(labels)
-    return all(a == b or times[a] > 1 for a, b in zip(labels, usual, strict=True))
+    return all(a == b or times[a] > 1 for a, b in zip(labels, majority, strict=True))
 
 
-def _find_different_labels(labels: Labels, usual: Labels) -> list[tuple[str, str]]:
+def _find_different_labels(labels: Labels, majority: Labels) -> list[tuple[str, str]]:
     """Find words at places where others have another word, if these occur nowhere else."""
-    words = [(a, b) for a, b in zip(labels, usual, strict=True) if a != b]
-    reused = {a for a, _ in words} & set(usual) or {b for _, b in words} & set(labels)
-    return [] if reused else words
+    words = [(a, b) for a, b in zip(labels, majority, strict=True) if a != b]
+    is_reused = {a for a, _ in words} & set(majority) or {b for _, b in words} & set(labels)
+    return [] if is_reused else words
 
 
 def _warn_of_different_labels(
-    specimens: Sequence[Sourced], usual: Labels, renamed: set[Labels]
+    specimens: Sequence[Sourced], majority: Labels, renamed: set[Labels]
 ) -> None:
     """Say so where a file has another word at a place, which may be another landmark or not."""
     holders = _find_label_sequences(specimens)
-    agree = sum(specimen.labels == usual for specimen in specimens)
+    agree = sum(specimen.labels == majority for specimen in specimens)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(specimens):
         return  # files without what was not seen, or no two alike
     deviations = (
-        (specimen, _find_different_labels(labels, usual))
+        (specimen, _find_different_labels(labels, majority))
         for labels, specimen in holders.items()
         if labels not in renamed
     )
     specimen, words = next(
         ((specimen, words) for specimen, words in deviations if words), (None, [])
     )
-    if words and 2 * len(words) <= len(usual):
+    if words and 2 * len(words) <= len(majority):
         warn(
             f"{specimen} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
             f"taken as another one. If it is the same, give {name_option('match', 'position')}."
         )
 
 
-def _is_respelling(labels: Labels, usual: Labels) -> bool:
+def _is_respelling(labels: Labels, majority: Labels) -> bool:
     """Return whether two sequences of labels can only be two spellings of the same landmarks.
 
     They are equally long, no label stands at two places, and all labels are different, or
     those that are different are spelled alike. A number is never another number, unless one
     sequence counts all landmarks from 0 and the other from 1.
     """
-    if len(labels) != len(usual) or set(labels) == set(usual):
+    if len(labels) != len(majority) or set(labels) == set(majority):
         return False
-    if {_find_count_base(labels), _find_count_base(usual)} == {0, 1}:
+    if {_find_count_base(labels), _find_count_base(majority)} == {0, 1}:
         return True
-    different = _find_different_labels(labels, usual)
+    different = _find_different_labels(labels, majority)
     if not different or any(a.isdecimal() and b.isdecimal() for a, b in different):
         return False
     return len(different) == len(labels) or all(_is_similar_word(a, b) for a, b in different)
@@ -370,31 +375,31 @@ def _warn_of_doubtful_labels(present: Sequence[Sourced], sequences: Sequence[Lab
     if len(sequences) == 1:
         return
     times = Counter(label for labels in sequences for label in labels)
-    alone = [labels for labels in sequences if all(times[label] == 1 for label in labels)]
-    if alone:
+    unmatched = [labels for labels in sequences if all(times[label] == 1 for label in labels)]
+    if unmatched:
         holders = Counter(specimen.labels for specimen in present)
-        rarest = min(alone, key=lambda labels: holders[labels])
+        rarest = min(unmatched, key=lambda labels: holders[labels])
         holder = next(specimen for specimen in present if specimen.labels == rarest)
         warn(
             f"The landmark labels of {holder} match none of the others: {format_names(rarest, 3)}. "
             "Check how they are written."
         )
-    alike = list(_find_case_variants(sequences))
-    if alike:
-        more = f", and {len(alike) - 1} more such" if len(alike) > 1 else ""
+    variants = list(_find_case_variants(sequences))
+    if variants:
+        more = f", and {len(variants) - 1} more such" if len(variants) > 1 else ""
         warn(
-            f"Labels {format_names(alike[0])}{more} are taken as different landmarks. Rename if "
+            f"Labels {format_names(variants[0])}{more} are taken as different landmarks. Rename if "
             "not."
         )
 
 
 def _find_case_variants(sequences: Sequence[Labels]) -> Iterator[list[str]]:
     """Labels that differ in capitals and blanks alone, and that no specimen has together."""
-    spelled: dict[str, list[str]] = {}
+    spellings: dict[str, list[str]] = {}
     for label in dict.fromkeys(label for labels in sequences for label in labels):
-        spelled.setdefault("".join(label.casefold().split()), []).append(label)
-    several = (alike for alike in spelled.values() if len(alike) > 1)
+        spellings.setdefault("".join(label.casefold().split()), []).append(label)
+    groups = (variants for variants in spellings.values() if len(variants) > 1)
     sets = [set(labels) for labels in sequences]
     yield from (
-        alike for alike in several if not any(set(alike) <= label_set for label_set in sets)
+        variants for variants in groups if not any(set(variants) <= label_set for label_set in sets)
     )

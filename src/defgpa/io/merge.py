@@ -160,7 +160,7 @@ def _explain_unequal_counts(
 
 
 def _abbreviate_name(specimen: Sourced) -> str:
-    return abbreviate(repr(specimen.name), most=40)
+    return abbreviate(repr(specimen.name), max_length=40)
 
 
 # Points
@@ -179,8 +179,8 @@ def _stack_points(
                 f"{specimen.points.shape[1]}-D."
             )
     n, m = len(specimens), len(landmarks)
-    room = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
-    room.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
+    budget = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
+    budget.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
     points = np.full((n, m, d), np.nan)
     for row, specimen, numbers in zip(
         points, specimens, _number_points(specimens, landmarks), strict=True
@@ -235,9 +235,9 @@ def _stack_weights(
     ):
         row[numbers] = 1.0 if specimen.weights is None else specimen.weights
     weights[np.isnan(points[..., 0])] = 0.0
-    wrong = ~(weights >= 0) | np.isinf(weights)
-    if wrong.any():
-        i, j = np.argwhere(wrong)[0]
+    is_wrong = ~(weights >= 0) | np.isinf(weights)
+    if is_wrong.any():
+        i, j = np.argwhere(is_wrong)[0]
         raise FormatError(
             f"The weight of landmark {landmarks[j]!r} of {specimens[i]} is {weights[i, j]:g}: "
             "weights are 0 or positive. To read the points alone: "
@@ -353,12 +353,12 @@ def _merge_set_metadata(read: Read, system: str | None) -> dict[str, object]:
     for _, document in read:
         for key, value in document.metadata.items():
             values_by_key.setdefault(key, []).append(value)
-    agreed = {
+    common = {
         key: values[0]
         for key, values in values_by_key.items()
         if key != "space" and all(value == values[0] for value in values)
     }
-    return agreed if system is None else {**agreed, "space": system}
+    return common if system is None else {**common, "space": system}
 
 
 def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[object, ...]]:

@@ -58,13 +58,13 @@ def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
     if not repeated:
         return names
     stems = [decode_file_name(specimen.path.stem) for specimen in specimens]
-    which = format_names(dict.fromkeys(name for name in names if name in repeated))
+    culprits = format_names(dict.fromkeys(name for name in names if name in repeated))
     if len(set(stems)) == len(stems):
-        warn(f"Names that occur in several files: {which}. Shapes are named after the files.")
+        warn(f"Names that occur in several files: {culprits}. Shapes are named after the files.")
         return stems
     files = dict.fromkeys(str(specimen.path) for specimen in specimens if specimen.name in repeated)
     warn(
-        f"Names that occur more than once (in {format_names(files, 2)}): {which}. "
+        f"Names that occur more than once (in {format_names(files, 2)}): {culprits}. "
         "A number is added to all but the first."
     )
     return make_unique(names)

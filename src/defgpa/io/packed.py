@@ -37,8 +37,8 @@ def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
     """Make the formats of packed files of these formats."""
 
     def holds_one(head: bytes) -> bool:
-        inside = decompress_head(head) if head.startswith(GZIP) else b""
-        return bool(inside) and any(format_.looks_like(inside) for format_ in formats)
+        unpacked = decompress_head(head) if head.startswith(GZIP) else b""
+        return bool(unpacked) and any(format_.looks_like(unpacked) for format_ in formats)
 
     def is_zip(head: bytes) -> bool:
         return head.startswith(b"PK\x03\x04") and not any(mark in head for mark in _NO_LANDMARKS)
@@ -53,10 +53,10 @@ def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
 def read_gz(path: Path, options: ReadOptions) -> Document:
     """Read the document of the one file that is packed."""
     with TemporaryDirectory() as folder:
-        inner = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
+        unpacked = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
         with translate_errors(path, "gzip file"), gzip.open(path) as packed:
-            Budget(path).unpack_to(inner, packed.read, _PACKED)
-        return _read_unpacked(inner, path, options)
+            Budget(path).unpack_to(unpacked, packed.read, _PACKED)
+        return _read_unpacked(unpacked, path, options)
 
 
 def read_zip(path: Path, options: ReadOptions) -> Document:
@@ -90,8 +90,8 @@ def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
     from defgpa.io.discover import find_files
     from defgpa.io.read import read_all
 
-    inside = [place] if place.is_file() else list(place.iterdir())
-    if any(file.name.lower().endswith((".gz", ".zip")) for file in inside):
+    members = [place] if place.is_file() else list(place.iterdir())
+    if any(file.name.lower().endswith((".gz", ".zip")) for file in members):
         raise FormatError(f"{path} holds another archive. Unpack it.")
     budget = Budget(path)
     with _rename_place_in_messages(path, place), limit_memory(budget.left):

@@ -68,5 +68,5 @@ def find_formats_by_suffix(path: Path) -> list[Format]:
 
 def list_suffixes() -> str:
     """List all suffixes once, for a sentence."""
-    plain = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
-    return f"{', '.join(plain)}, all of them also packed (.gz, .zip)"
+    suffixes = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
+    return f"{', '.join(suffixes)}, all of them also packed (.gz, .zip)"

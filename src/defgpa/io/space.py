@@ -9,7 +9,7 @@ from defgpa.arrays import Array
 _OTHER = np.array([-1.0, -1.0, 1.0])
 
 
-def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
+def convert_space(points: Array, declared: str | None, target: str | None) -> Array:
     """Convert points (…, d) between spaces; return them as they are where one is unknown.
 
     Examples
@@ -17,7 +17,7 @@ def convert_space(points: Array, own: str | None, wanted: str | None) -> Array:
     >>> convert_space(np.array([[1.0, 2.0, 3.0]]), "LPS", "RAS").tolist()
     [[-1.0, -2.0, 3.0]]
     """
-    if own is None or wanted is None or own == wanted or points.shape[-1] != 3:
+    if declared is None or target is None or declared == target or points.shape[-1] != 3:
         return points
     return points * _OTHER
 

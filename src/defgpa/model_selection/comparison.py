@@ -160,8 +160,8 @@ class Verdict:
     def _deformable(self) -> str:
         margin = f"{_percent(self.gain)} below that of {self.against}"
         if self.clear or self.few_decide:
-            so = f"{':' if self.clear else ','} {self._chance}"
-            return f"{self.best} predicts best, with an error {margin}{so}."
+            detail = f"{':' if self.clear else ','} {self._chance}"
+            return f"{self.best} predicts best, with an error {margin}{detail}."
         return (
             f"{self.best} predicts best, but with an error only {margin}, {self._chance}: the "
             "rigid method does as well."
@@ -172,10 +172,10 @@ class Verdict:
         if not self.against:
             return f"{self.best} predicts best."
         more = _percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
-        so = f"{':' if self.clear else ','} {self._chance}"
+        detail = f"{':' if self.clear else ','} {self._chance}"
         return (
             f"{self.best} predicts best: these shapes need not be deformed. The next best, "
-            f"{self.against}, has an error {more} above{so}."
+            f"{self.against}, has an error {more} above{detail}."
         )
 
     @property
@@ -471,8 +471,8 @@ def _evaluate_method(
     try:
         start = time.perf_counter()
         is_robust = getattr(estimator, "robust", False)
-        plain = clone(estimator).set_params(robust=False) if is_robust else estimator
-        model = FoldedModel.fit(plain, shapes, refit)
+        unweighted = clone(estimator).set_params(robust=False) if is_robust else estimator
+        model = FoldedModel.fit(unweighted, shapes, refit)
         full = model.full
         seconds = time.perf_counter() - start
         findings, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
@@ -599,8 +599,8 @@ def _name_estimators(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str,
     named: dict[str, Any] = {}
     for estimator in estimators:
         name = _name_estimator(estimator)
-        same = sum(label.split(" #")[0] == name for label in named)
-        named[f"{name} #{same + 1}" if same else name] = estimator
+        n_same = sum(label.split(" #")[0] == name for label in named)
+        named[f"{name} #{n_same + 1}" if n_same else name] = estimator
     return named
 
 

@@ -111,8 +111,8 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
         return LeftOut(nothing, error=_not_finite(is_lost, shapes))
     remaining = np.delete(full.reference, fold, axis=0)
     is_shared = alignment.shapes.views >= 2
-    moved = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
-    return LeftOut(moved, alignment.findings)
+    posed = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
+    return LeftOut(posed, alignment.findings)
 
 
 def _not_finite(is_lost: Mask, shapes: Shapes) -> DefgpaError:
@@ -154,8 +154,8 @@ def require_all_folds(left_out: Sequence[LeftOut], folds: Sequence[Index], shape
 
 def _join_folds(folds: Sequence[str]) -> str:
     """Return the landmarks of one fold or another, the first three of them."""
-    shown = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
-    return " or ".join(shown)
+    first_folds = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
+    return " or ".join(first_folds)
 
 
 def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
@@ -172,5 +172,5 @@ def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
     if not getattr(estimator, "robust", False):
         return estimator, shapes
     alignment = clone(estimator).align(shapes)
-    plain = clone(estimator).set_params(robust=False)
-    return plain, weigh_shapes(shapes, alignment.rejection)
+    unweighted = clone(estimator).set_params(robust=False)
+    return unweighted, weigh_shapes(shapes, alignment.rejection)

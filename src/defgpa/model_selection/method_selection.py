@@ -262,12 +262,12 @@ def _explain(
 ) -> str:
     """Say what was chosen, by how much it predicts better, and what was passed over."""
     described = describe_method(candidate.name, candidate.path)
-    because = _compare_with_rigid(candidate, comparison, rigid)
+    reason = _compare_with_rigid(candidate, comparison, rigid)
     if not passed_over:
-        return f"{described[0].upper()}{described[1:]} was chosen: {because}."
+        return f"{described[0].upper()}{described[1:]} was chosen: {reason}."
     names = ", ".join(describe_method(name) for name in passed_over)
     return (
-        f"{described[0].upper()}{described[1:]} was chosen: {because}. Passed over, since warps "
+        f"{described[0].upper()}{described[1:]} was chosen: {reason}. Passed over, since warps "
         f"fold over or are farther from the shapes (RMSE_d) than rigid alignment: {names}."
     )
 

@@ -129,17 +129,17 @@ def select_smoothing(
     columns = _validate_rigidities(rigidities) if is_elastic else None
     folds = consecutive_folds(shapes.n_landmarks, fold_size)
     warp = find_smooth_warp(estimator)
-    plain, weighted = fix_robust_weights(estimator, shapes)
+    unweighted, weighted = fix_robust_weights(estimator, shapes)
     anchor = find_anchor(DEFAULT_GRID if values is None else values)
     steps = Steps(0, progress)
-    sweep = Sweep(plain, warp, weighted, folds, fold_size, n_jobs, steps, anchor)
+    sweep = Sweep(unweighted, warp, weighted, folds, fold_size, n_jobs, steps, anchor)
     if columns is None:
         path = _make_path(sweep, sweep.search_line(values))
     else:
         is_searched = grid is None and rigidities is None
         points = sweep.search_dial(columns) if is_searched else sweep.fill_dial(values, columns)
         path = _make_surface(sweep, points, columns)
-    if plain is not estimator:
+    if unweighted is not estimator:
         path.best.set_params(robust=estimator.robust)
     warn_about(path.findings)
     return path
@@ -208,17 +208,17 @@ class Sweep:
         """Search the dial: every second position, then neighbours of the best, then finer ones."""
         shape = len(DIAL_SMOOTHING), len(rigidities)
         points: dict[tuple[int, int], Point] = {}
-        wanted = [(i, j) for i in range(1, shape[0], 2) for j in range(0, shape[1], 2)]
-        while wanted:
-            self.expect(len(wanted))
-            for row in sorted({i for i, _ in wanted}):
-                columns = [j for i, j in wanted if i == row]
+        coarse = [(i, j) for i in range(1, shape[0], 2) for j in range(0, shape[1], 2)]
+        while coarse:
+            self.expect(len(coarse))
+            for row in sorted({i for i, _ in coarse}):
+                columns = [j for i, j in coarse if i == row]
                 made = self.evaluate(DIAL_SMOOTHING[row], rigidities[columns])
                 points |= {(row, j): point for j, point in zip(columns, made, strict=True)}
             best = min(points, key=lambda position: points[position].error)
             column = [(i, best[1]) for i in range(shape[0])]  # is drawn as a curve
-            wanted = [p for p in _list_neighbours(best, shape) if p not in points]
-            wanted = wanted or [p for p in column if p not in points]
+            coarse = [p for p in _list_neighbours(best, shape) if p not in points]
+            coarse = coarse or [p for p in column if p not in points]
         columns = [j for j in range(best[1] - 1, best[1] + 2) if 0 <= j < shape[1]]
         self.expect(len(FINER_FACTORS) * len(columns))
         finer = DIAL_SMOOTHING[best[0]] * FINER_FACTORS
@@ -334,10 +334,10 @@ def _make_path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
     """Choose the smoothing of a deformable estimator."""
     cve = np.array([point.error for point in points])
     spread = np.array([point.cross_validation.standard_error for point in points])
-    sound = _find_sound(
+    is_sound = _find_sound(
         sweep.shapes, [point.alignment for point in points], lambda s: choose_index(cve, spread, s)
     )
-    index = choose_index(cve, spread, sound)
+    index = choose_index(cve, spread, is_sound)
     best = sweep.make_estimator(points[index].smoothing)
     validated = _refit_point(points[index], best)
     alignments = [point.alignment for point in points]
@@ -349,7 +349,7 @@ def _make_path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
         best=best,
         standard_error=freeze(spread),
         cross_validation=validated,
-        sound=freeze(sound),
+        sound=freeze(is_sound),
     )
     return replace(path, findings=find_path_findings(path))
 
@@ -369,11 +369,11 @@ def _make_surface(sweep: Sweep, points: Sequence[Point], rigidities: Array) -> D
         cve[position], spread[position] = point.error, point.cross_validation.standard_error
     alignments = [table[p].alignment if p in table else None for p in np.ndindex(shape)]
 
-    def choose_flat(sound: Mask) -> int:
-        return int(np.ravel_multi_index(choose_position(cve, sound.reshape(shape)), shape))
+    def choose_flat(is_sound: Mask) -> int:
+        return int(np.ravel_multi_index(choose_position(cve, is_sound.reshape(shape)), shape))
 
-    sound = _find_sound(sweep.shapes, alignments, choose_flat).reshape(shape)
-    row, column = choose_position(cve, sound)
+    is_sound = _find_sound(sweep.shapes, alignments, choose_flat).reshape(shape)
+    row, column = choose_position(cve, is_sound)
     best = sweep.make_estimator(values[row], rigidities[column])
     validated = _refit_point(table[row, column], best)
     along = alignments[column :: shape[1]]
@@ -388,7 +388,7 @@ def _make_surface(sweep: Sweep, points: Sequence[Point], rigidities: Array) -> D
         rigidities=freeze(np.array(rigidities)),
         surface=freeze(cve),
         surface_error=freeze(spread),
-        surface_sound=freeze(sound),
+        surface_sound=freeze(is_sound),
     )
     return replace(surface, findings=find_path_findings(surface))
 

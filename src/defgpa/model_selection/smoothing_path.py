@@ -256,15 +256,15 @@ class DialSurface(SmoothingPath):
     def explain_choice(self) -> str:
         """Return sentences that name the rule of the choice and what it costs."""
         smallest, chosen = float(np.nanmin(self.surface)), float(self.surface[self.position])
-        where = f"A smoothing of {self.best_value:.3g} and a rigidity of {self.best_rigidity:g}"
+        place = f"A smoothing of {self.best_value:.3g} and a rigidity of {self.best_rigidity:g}"
         if chosen == smallest:
             return (
-                f"{where} were chosen: they have the smallest cross-validation error (CVE), "
+                f"{place} were chosen: they have the smallest cross-validation error (CVE), "
                 f"{smallest:.4g}."
             )
         row, column = np.unravel_index(np.nanargmin(self.surface), self.surface.shape)
         return (
-            f"{where} were chosen: the smallest cross-validation error (CVE) without folded warps "
+            f"{place} were chosen: the smallest cross-validation error (CVE) without folded warps "
             f"and with an RMSE_d not above that of rigid alignment, {chosen:.4g}. The smallest of "
             f"all, {smallest:.4g}, is at a smoothing of {self.values[row]:.3g} and a rigidity of "
             f"{self.rigidities[column]:g}; this costs {_format_rise(smallest, chosen)} % in CVE."
@@ -300,28 +300,28 @@ def _count_foldovers(alignment: Alignment) -> float:
     return float(alignment.foldovers.sum())
 
 
-def choose_position(cve: Array, sound: Mask | None) -> tuple[int, int]:
+def choose_position(cve: Array, is_sound: Mask | None) -> tuple[int, int]:
     """Return row and column of the least error that is sound; of all if none is."""
     candidates = cve
-    if sound is not None and (sound & np.isfinite(cve)).any():
-        candidates = np.where(sound, cve, np.nan)
+    if is_sound is not None and (is_sound & np.isfinite(cve)).any():
+        candidates = np.where(is_sound, cve, np.nan)
     row, column = np.unravel_index(np.nanargmin(candidates), cve.shape)
     return int(row), int(column)
 
 
-def choose_index(cve: Array, spread: Array | None, sound: Mask | None) -> int:
+def choose_index(cve: Array, spread: Array | None, is_sound: Mask | None) -> int:
     """Return the stiffest that is sound within one standard error of the least error.
 
     If none is, the least error that is sound; if none is sound at all, the least error.
     """
     smallest = find_least(cve)
-    if spread is None or sound is None:
+    if spread is None or is_sound is None:
         return smallest
-    as_good = (cve <= cve[smallest] + spread[smallest]) & sound
+    as_good = (cve <= cve[smallest] + spread[smallest]) & is_sound
     if as_good.any():
         return int(np.flatnonzero(as_good)[-1])
-    sound = sound & np.isfinite(cve)
-    return find_least(np.where(sound, cve, np.nan)) if sound.any() else smallest
+    is_sound = is_sound & np.isfinite(cve)
+    return find_least(np.where(is_sound, cve, np.nan)) if is_sound.any() else smallest
 
 
 def find_least(cve: Array) -> int:

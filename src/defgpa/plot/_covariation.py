@@ -131,8 +131,8 @@ def _draw_root(
     low, high = places.min(axis=0), places.max(axis=0)
     shares = (places - low) / np.where(high > low, high - low, 1.0)
     corners = [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)]
-    room = [np.abs(shares - corner).max(axis=1).min() for corner in corners]
-    x, y = corners[int(np.argmax(room))]
+    distances = [np.abs(shares - corner).max(axis=1).min() for corner in corners]
+    x, y = corners[int(np.argmax(distances))]
     inset = ax.inset_axes((0.01 + 0.68 * x, 0.02 + 0.66 * y, 0.3, 0.3))
     draw_change(inset, mean, shown, view, components.links, None)
     limits = find_limits(view, [mean, shown])
@@ -191,8 +191,8 @@ def covariation(
     places = np.column_stack([pls.x_scores[:, axis - 1], pls.y_scores[:, axis - 1]])
     centre = places.mean(axis=0)
     direction = np.linalg.svd(places - centre, full_matrices=False)[2][0]
-    along = (places - centre) @ direction
-    ends = centre + np.outer([along.min(), along.max()], direction)
+    projections = (places - centre) @ direction
+    ends = centre + np.outer([projections.min(), projections.max()], direction)
     line = axes.plot(*ends.T, color=style.GREY, linewidth=1.2, zorder=1, label="major axis")[0]
     dots = style.draw_groups(axes, places, groups)
     axes.set(xlabel=f"{names[0]}, PLS axis {axis}", ylabel=f"{names[1]}, PLS axis {axis}")

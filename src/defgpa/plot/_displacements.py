@@ -134,15 +134,15 @@ def back_projection(
     visible = alignment.shapes.visible[i]
     observed = alignment.shapes[i][visible]
     axes = style.prepare_axes(ax, dim, observed)
-    made = np.asarray(alignment.warps[i].inverse()(alignment.reference[visible]))
-    lines = style.draw_segments(axes, observed, made, colors=style.GREY, linewidths=0.9, zorder=1)
+    drawn = np.asarray(alignment.warps[i].inverse()(alignment.reference[visible]))
+    lines = style.draw_segments(axes, observed, drawn, colors=style.GREY, linewidths=0.9, zorder=1)
     size = style.choose_marker_size(len(observed))
     ring = {"fillstyle": "none", "markersize": 1.2 * size, "markeredgewidth": 0.2 * size}
     words = f"{style.shorten(alignment.shapes.names[i])}, observed"
     rings = style.draw_dots(axes, observed, words, "o", style.OBSERVED, **ring)
     cross = {"markersize": 1.3 * size, "markeredgewidth": 0.2 * size}
     words = f"reference, projected back; RMSE {style.format_number(errors[i], unit)}"
-    crosses = style.draw_dots(axes, made, words, "+", style.REFERENCE, **cross)
+    crosses = style.draw_dots(axes, drawn, words, "+", style.REFERENCE, **cross)
     style.add_legend(axes)
     style.set_equal_scales(axes, dim, unit)
     return style.Artists(observed=rings, generated=crosses, errors=lines)
@@ -196,9 +196,9 @@ def sliding(
     sliders = after.sliders[~np.isnan(new[after.sliders, 0])]
     others = np.setdiff1d(np.flatnonzero(~np.isnan(new[:, 0])), sliders)
     look = {"color": style.GREY, "linewidth": 0.9, "zorder": 1}
-    ways = style.draw_segments(axes, old[sliders], new[sliders], **look)
+    paths = style.draw_segments(axes, old[sliders], new[sliders], **look)
     size = style.choose_marker_size(len(new))
-    was = style.draw_dots(
+    before_dots = style.draw_dots(
         axes,
         old[sliders],
         "as digitised",
@@ -207,11 +207,11 @@ def sliding(
         markerfacecolor="white",
         markersize=size,
     )
-    now = style.draw_dots(axes, new[sliders], "slid", "o", style.OBSERVED, markersize=size)
+    after_dots = style.draw_dots(axes, new[sliders], "slid", "o", style.OBSERVED, markersize=size)
     fixed = style.draw_dots(axes, new[others], "fixed", "s", style.REFERENCE, markersize=size)
     style.add_legend(axes)
     style.set_equal_scales(axes, after.n_dims, unit)
-    return style.Artists(before=was, after=now, ways=ways, fixed=fixed)
+    return style.Artists(before=before_dots, after=after_dots, ways=paths, fixed=fixed)
 
 
 def displacement_heat(
@@ -248,10 +248,10 @@ def displacement_heat(
             f"{start!r} and {end!r}."
         )
     axes = style.prepare_axes(ax, 3)
-    moved = np.linalg.norm(end.vertices - start.vertices, axis=1)
+    distances = np.linalg.norm(end.vertices - start.vertices, axis=1)
     drawn = style.choose_surface(end.vertices, end.faces)
     assert drawn is not None  # there are faces
-    surface = style.draw_surface(axes, end.vertices, drawn, moved)
+    surface = style.draw_surface(axes, end.vertices, drawn, distances)
     style.look_at_broadside(axes, end.vertices)
     style.set_equal_scales(axes, 3, None)
     axes.set_axis_off()

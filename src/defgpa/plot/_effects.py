@@ -106,8 +106,8 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
     """
     g = len(distances.names)
     axes = style.prepare_axes(ax, 2, height=min(1.6 + 0.7 * g, 5.2))
-    shown = np.where(np.tri(g, k=-1, dtype=bool), distances.distances, np.nan)
-    image = axes.imshow(shown, cmap=_PALE, vmin=0.0)
+    lower_triangle = np.where(np.tri(g, k=-1, dtype=bool), distances.distances, np.nan)
+    image = axes.imshow(lower_triangle, cmap=_PALE, vmin=0.0)
     dark = 0.6 * float(np.nanmax(distances.distances))
     cell = 0.62 * axes.figure.get_figwidth() / max(g - 1, 1)  # inches, beside names and colour bar
     size = float(np.clip(12.0 * cell, 3.5, 8.5))  # points at which "P = 0.123" fits into a cell
@@ -124,9 +124,9 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
         for a in range(g)
         for b in range(a)
     )
-    short = [style.shorten(name, 16) for name in distances.names]
-    axes.set_xticks(range(g - 1), short[:-1], rotation=30, ha="right")
-    axes.set_yticks(range(1, g), short[1:])
+    short_names = [style.shorten(name, 16) for name in distances.names]
+    axes.set_xticks(range(g - 1), short_names[:-1], rotation=30, ha="right")
+    axes.set_yticks(range(1, g), short_names[1:])
     axes.set(xlim=(-0.5, g - 1.5), ylim=(g - 0.5, 0.5))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

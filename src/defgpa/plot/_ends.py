@@ -92,18 +92,18 @@ def _make_end_axes(
     They are as high and wide as shapes within the limits need. Axes that were placed by hand have
     nothing to divide; the small ones are put outside of them.
     """
-    aspects = [float(np.divide(*np.ptp(limit, axis=1)[::-1])) for limit in limits]
+    ratios = [float(np.divide(*np.ptp(limit, axis=1)[::-1])) for limit in limits]
     spec = ax.get_subplotspec()
     if spec is None:
-        low, high = -0.2 - 0.4 * min(aspects[0], 1.0), 0.4 * min(aspects[0], 1.0)
+        low, high = -0.2 - 0.4 * min(ratios[0], 1.0), 0.4 * min(ratios[0], 1.0)
         below = [(0.0, low, 0.48, high), (0.52, low, 0.48, high)] if across else []
         beside = [(1.04, 0.0, 0.46, 0.45), (1.04, 0.5, 0.46, 0.45)] if up else []
         return tuple(ax.inset_axes(place) for place in (*below, *beside))
     figure = ax.figure
     width, height = spec.get_position(figure).size * figure.get_size_inches()
     title = 0.25 / height
-    depth = np.clip(0.36 * width / height * aspects[0] + title, 0.12, 0.36) if across else 0.0
-    breadth = np.clip(0.36 * height / width / aspects[-1], 0.16, 0.34) if up else 0.0
+    depth = np.clip(0.36 * width / height * ratios[0] + title, 0.12, 0.36) if across else 0.0
+    breadth = np.clip(0.36 * height / width / ratios[-1], 0.16, 0.34) if up else 0.0
     heights = (1 - depth - 0.04, 0.04, depth) if across else (1.0,)  # a gap for the titles
     widths = (1 - breadth, breadth) if up else (1.0,)
     parts = spec.subgridspec(len(heights), len(widths), width_ratios=widths, height_ratios=heights)

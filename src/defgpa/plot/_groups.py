@@ -109,9 +109,9 @@ def canonical_variates(
     points = np.column_stack([across, up])
     names = [classification.groups[group] for group in classification.true]
     specimens = tuple(style.draw_groups(axes, points, names).values())
-    wrong = classification.true != classification.assigned
+    is_wrong = classification.true != classification.assigned
     rings = axes.plot(
-        *points[wrong].T,
+        *points[is_wrong].T,
         "o",
         fillstyle="none",
         color=style.GREY,

@@ -124,8 +124,8 @@ def _draw_table(
     width, height = ax.get_position().size * ax.figure.get_size_inches()
     longest = max(len(style.shorten(name)) for name in shapes.landmarks)
     line, character = 0.155, 0.075  # inches of small print
-    room = height - character * longest  # the labels below take it from the table
-    style.label_ticks(ax.yaxis, shapes.names, int(room / line), rows)
+    free_height = height - character * longest  # the labels below take it from the table
+    style.label_ticks(ax.yaxis, shapes.names, int(free_height / line), rows)
     style.label_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), columns, rotation=90)
     axis_labels = [
         name if per == 1 else f"{name} ({per} to a cell)"

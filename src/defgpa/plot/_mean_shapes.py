@@ -217,12 +217,12 @@ def _label(
 ) -> tuple[object, ...]:
     """Write landmark labels beside their points, as many as find room beside the arrows."""
     axes.apply_aspect()
-    along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors
-    avoid = along.reshape(-1, 2)
-    halo = [withStroke(linewidth=2, foreground="white")]  # to be read on dark circles, too
+    points_along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors
+    avoid = points_along.reshape(-1, 2)
+    outline = [withStroke(linewidth=2, foreground="white")]  # to be read on dark circles, too
     return tuple(
         style.label_points(
-            axes, points, labels, avoid=avoid, color="#444444", zorder=4, path_effects=halo
+            axes, points, labels, avoid=avoid, color="#444444", zorder=4, path_effects=outline
         )
     )
 

@@ -138,11 +138,11 @@ def _draw_errors(
         style.add_note(ax, surface.note)
         return drawn, ax.figure.colorbar(drawn, ax=ax, shrink=0.6, pad=0.1)
     order = np.argsort(errors)[style.choose_evenly(len(errors))]  # the largest on top
-    crowd = min(1.0, (60 / len(order)) ** 0.5)
+    opacity = min(1.0, (60 / len(order)) ** 0.5)
     share = errors[order] / (errors.max() or 1.0)
     drawn = ax.scatter(
         *reference[order].T,
-        s=crowd * (6.0 + 154.0 * share) + 1.0,  # points²; the least one can still be seen
+        s=opacity * (6.0 + 154.0 * share) + 1.0,  # points²; the least one can still be seen
         c=errors[order],
         cmap=style.ERRORS,
         vmin=0.0,
@@ -224,11 +224,11 @@ def _prepare_pair(
     if axes is None:
         from matplotlib import pyplot
 
-        wide = n_dims == 2 and np.ptp(cloud[:, 0]) > 2.5 * np.ptp(cloud[:, 1])
-        height = style.choose_height(8.0 if wide else 5.0, n_dims, cloud)
+        is_wide = n_dims == 2 and np.ptp(cloud[:, 0]) > 2.5 * np.ptp(cloud[:, 1])
+        height = style.choose_height(8.0 if is_wide else 5.0, n_dims, cloud)
         _, panels = pyplot.subplots(
-            *((2, 1) if wide else (1, 2)),
-            figsize=(8, 2 * height) if wide else (10, height),
+            *((2, 1) if is_wide else (1, 2)),
+            figsize=(8, 2 * height) if is_wide else (10, height),
             subplot_kw={"projection": "3d"} if n_dims == 3 else {},
             layout="constrained",
         )
@@ -243,7 +243,7 @@ def _prepare_pair(
 def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None) -> Artist:
     """Draw all landmarks of all shapes, coloured by shape; few meshes as translucent surfaces."""
     n, m, d = points.shape
-    few = n <= _FEW.N
+    has_few = n <= _FEW.N
     if surface is not None and n <= _MAX_SURFACES:
         for i, shape in enumerate(points):
             colour = _FEW(i % _FEW.N)
@@ -258,9 +258,9 @@ def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None)
     return ax.scatter(
         *flat[order].T,
         c=numbers[order],
-        cmap=_FEW if few else _MANY,
-        vmin=-0.5 if few else 0,
-        vmax=_FEW.N - 0.5 if few else n - 1,
+        cmap=_FEW if has_few else _MANY,
+        vmin=-0.5 if has_few else 0,
+        vmax=_FEW.N - 0.5 if has_few else n - 1,
         s=(0.6 * style.choose_marker_size(m)) ** 2,
         alpha=max(0.35, style.choose_opacity(n)),
         linewidths=0,

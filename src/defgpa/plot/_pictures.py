@@ -51,12 +51,12 @@ def picture(picture: Picture, ax: Axes | None = None, *, unit: str | None = None
     if extent[0] == extent[1] or extent[2] == extent[3]:
         raise ShapeError("The picture has no extent: its pixels are too small for its coordinates.")
     if pixels.shape[2] in (3, 4):
-        shown = axes.imshow(_add_opacity(pixels, picture.mask), extent=extent)
+        image = axes.imshow(_add_opacity(pixels, picture.mask), extent=extent)
     else:
         grey = np.ma.array(pixels[..., 0], mask=~picture.mask)
-        shown = axes.imshow(grey, cmap="gray", extent=extent)
+        image = axes.imshow(grey, cmap="gray", extent=extent)
     axes.set(xlabel=style.add_unit("x", unit), ylabel=style.add_unit("y", unit))
-    return style.Artists(image=shown, landmarks=None, reference=None, colorbar=None)
+    return style.Artists(image=image, landmarks=None, reference=None, colorbar=None)
 
 
 def picture_with_landmarks(
@@ -129,23 +129,23 @@ def photograph(
     Artists
         ``image``, ``landmarks`` and ``labels``.
     """
-    shown = read_photograph(shapes, shape)
-    if shown is None:
+    pixels = read_photograph(shapes, shape)
+    if pixels is None:
         name = shapes.names[shapes.index(shape)]
         raise ShapeError(
             f"There is no photograph of {name!r}: its file names no image, or the image is not "
             "beside the file. Put the images into the folder of the landmarks."
         )
-    rows, columns = shown.pixels.shape[:2]
+    rows, columns = pixels.pixels.shape[:2]
     corners = np.array([[0.0, 0.0], [columns, rows]])
     axes = style.prepare_axes(ax, 2, corners)
     image = axes.imshow(
-        np.squeeze(shown.pixels), cmap="gray", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5)
+        np.squeeze(pixels.pixels), cmap="gray", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5)
     )
     joined = shapes.links if links is None else links
-    style.draw_links(axes, shown.landmarks, joined, colors=style.SKY, linewidths=1.0)
-    visible = ~np.isnan(shown.landmarks[:, 0])
-    points = shown.landmarks[visible]
+    style.draw_links(axes, pixels.landmarks, joined, colors=style.SKY, linewidths=1.0)
+    visible = ~np.isnan(pixels.landmarks[:, 0])
+    points = pixels.landmarks[visible]
     size = 1.2 * style.choose_marker_size(len(points))
     look = {"markeredgecolor": "white", "markeredgewidth": 0.8, "markersize": size}
     dots = style.draw_dots(axes, points, "landmarks", "o", style.VERMILLION, **look)

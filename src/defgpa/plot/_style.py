@@ -288,7 +288,7 @@ def label_points(
     pixels = ax.transData.transform(points)
     per_point = ax.figure.dpi / 72.0
     height, width = 1.25 * size * per_point, 0.6 * size * per_point
-    reach = 4.0 * per_point
+    max_distance = 4.0 * per_point
     markers = np.column_stack([pixels - 2.0 * per_point, pixels + 2.0 * per_point])
     free = ax.transData.transform(np.empty((0, 2)) if avoid is None else avoid)
     written = [*np.column_stack([free, free])]
@@ -299,8 +299,8 @@ def label_points(
         taken = np.array([*np.delete(markers, k, axis=0), *written]).reshape(-1, 4)
         for across, up in _LABEL_PLACES:
             low = pixels[k] + [
-                across * reach + (across - 1) / 2 * width * len(text),
-                up * reach + (up - 1) / 2 * height,
+                across * max_distance + (across - 1) / 2 * width * len(text),
+                up * max_distance + (up - 1) / 2 * height,
             ]
             box = np.concatenate([low, low + np.array([width * len(text), height])])
             is_free = (box[2:] < taken[:, :2]).any(axis=1) | (taken[:, 2:] < box[:2]).any(axis=1)
@@ -452,10 +452,10 @@ def compute_ellipses(points: Array, n_deviations: float, n_corners: int) -> Arra
     d = cloud.shape[1]
     covariance = np.cov(cloud.T) if len(cloud) > 1 else np.zeros((d, d))
     values, vectors = np.linalg.eigh(covariance)
-    reach = n_deviations * np.sqrt(np.maximum(values, 0.0))
+    radii = n_deviations * np.sqrt(np.maximum(values, 0.0))
     angle = np.linspace(0.0, 2.0 * np.pi, n_corners)[:, None]
     rings = [
-        np.cos(angle) * reach[a] * vectors[:, a] + np.sin(angle) * reach[b] * vectors[:, b]
+        np.cos(angle) * radii[a] * vectors[:, a] + np.sin(angle) * radii[b] * vectors[:, b]
         for a in range(d)
         for b in range(a + 1, d)
     ]

@@ -113,8 +113,8 @@ def draw_change(
     """
     flat_mean, flat_shape = view(mean), view(shape)
     if surface is not None:
-        moved = np.linalg.norm(shape - mean, axis=1)
-        share = moved / (float(moved.max()) or 1.0)
+        change = np.linalg.norm(shape - mean, axis=1)
+        share = change / (float(change.max()) or 1.0)
         style.project_surface(ax, view.turn(shape), surface, share)
     elif mean.shape[1] == 2 and len(mean) > 2:  # fewer landmarks bend no grid
         knots = style.choose_evenly(len(mean), _MAX_KNOTS)
@@ -141,8 +141,8 @@ def find_limits(view: View, shapes: Iterable[Array], margin: float = 0.1) -> Arr
     """Return limits (2, 2) that hold all shapes (m, d) in the picture, with a margin."""
     points = np.concatenate([view(shape) for shape in shapes])
     low, high = points.min(axis=0), points.max(axis=0)
-    room = margin * float((high - low).max())
-    return np.stack([low - room, high + room], axis=1)
+    padding = margin * float((high - low).max())
+    return np.stack([low - padding, high + padding], axis=1)
 
 
 def draw_circles(ax: style.AnyAxes, centres: Array, radii: Array, **look: Any) -> EllipseCollection:

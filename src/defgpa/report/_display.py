@@ -102,10 +102,10 @@ def thin_landmarks(residuals: Array, max_landmarks: int) -> Index:
     visible = ~np.isnan(residuals)
     squares = np.where(visible, residuals, 0.0) ** 2
     errors = squares.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
-    worst = np.argsort(-errors, kind="stable")[: round(WORST_SHARE * max_landmarks)]
-    others = np.setdiff1d(np.arange(count), worst)
-    evenly = np.linspace(0, len(others) - 1, max_landmarks - len(worst)).round().astype(int)
-    return np.union1d(worst, others[evenly])
+    farthest = np.argsort(-errors, kind="stable")[: round(WORST_SHARE * max_landmarks)]
+    others = np.setdiff1d(np.arange(count), farthest)
+    evenly = np.linspace(0, len(others) - 1, max_landmarks - len(farthest)).round().astype(int)
+    return np.union1d(farthest, others[evenly])
 
 
 def _find_links(shapes: Shapes, links: Iterable[tuple[int, int]] | None) -> Index:

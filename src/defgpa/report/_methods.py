@@ -171,14 +171,14 @@ def _describe_edits(edits: Iterable[Edit]) -> list[str]:
 
 def _describe_alignment(alignment: Alignment) -> str:
     incomplete = not alignment.shapes.visible.all()
-    unaided = " Missing landmarks were neither dropped nor imputed in the fit."
+    no_imputation = " Missing landmarks were neither dropped nor imputed in the fit."
     spline = " (Bookstein 1989)"
     match alignment._registration:
         case MotionRegistration(motions):
             scaling = " with scaling" if motions.scaling else ""
             return (
                 f"They were superimposed by generalised Procrustes analysis{scaling} (Gower 1975; "
-                f"Rohlf & Slice 1990).{unaided if incomplete else ''}"
+                f"Rohlf & Slice 1990).{no_imputation if incomplete else ''}"
             )
         case AffineRegistration():
             return "They were aligned by affine generalised Procrustes analysis (Gower 1975)."
@@ -188,14 +188,14 @@ def _describe_alignment(alignment: Alignment) -> str:
                 "They were aligned by deformable generalised Procrustes analysis (Bai & Bartoli "
                 "2022), which estimates a reference shape and one warp per specimen together, in "
                 f"closed form. The warp was {describe_model(model)}{source}."
-                f"{unaided if incomplete else ''}"
+                f"{no_imputation if incomplete else ''}"
             )
         case ElasticRegistration(model, rigidity):
             source = spline if isinstance(model, ThinPlateSpline) else ""
             return (
                 "They were aligned by deformable Procrustes analysis with a penalty on stretching "
                 f"(rigidity {rigidity:.3g}; after Bai & Bartoli 2022). The warp was "
-                f"{describe_model(model)}{source}.{unaided if incomplete else ''}"
+                f"{describe_model(model)}{source}.{no_imputation if incomplete else ''}"
             )
     return "They were aligned onto one reference shape (Bai & Bartoli 2022)."
 

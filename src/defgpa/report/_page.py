@@ -241,10 +241,10 @@ def _collect_values(
 
 def _list_path(path: SmoothingPath) -> dict[str, object]:
     """List the values of the path that a logarithmic axis can show."""
-    shown = path.values > 0
+    is_shown = path.values > 0
     names = ("values", "cve", "rmse_reference", "rmse_datum", "standard_error")
     curves = {
-        name: list_finite(getattr(path, name)[shown])
+        name: list_finite(getattr(path, name)[is_shown])
         for name in names
         if getattr(path, name) is not None
     }

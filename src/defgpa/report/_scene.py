@@ -64,11 +64,11 @@ def find_motions(alignment: Alignment) -> Motion:
     mirrored = alignment.diagnostics.votes < 0
     if not mirrored.any():
         return proper
-    either = fit_motions(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
+    with_reflections = fit_motions(points, alignment.reference, motions=ORTHOGONAL_SIMILARITY)
     return Motion(
-        np.where(mirrored[:, None, None], either.rotation, proper.rotation),
-        np.where(mirrored, either.scale, proper.scale),
-        np.where(mirrored[:, None], either.translation, proper.translation),
+        np.where(mirrored[:, None, None], with_reflections.rotation, proper.rotation),
+        np.where(mirrored, with_reflections.scale, proper.scale),
+        np.where(mirrored[:, None], with_reflections.translation, proper.translation),
         proper.determined,
     )
 
@@ -102,8 +102,8 @@ def make_lattice(reference: Array, n_shapes: int) -> tuple[Array, int, int]:
     centre, axes = _choose_plane(reference)
     local = (reference - centre) @ axes.T
     low, high = local.min(axis=0), local.max(axis=0)
-    beyond = 0.06 * (high - low).max()
-    low, high = low - beyond, high + beyond
+    margin = 0.06 * (high - low).max()
+    low, high = low - margin, high + margin
     # nodes of all shapes together take about 1 MB in the page
     max_nodes = min(MAX_NODES, max(MIN_NODES, 120_000 // n_shapes))
     columns, rows = _count_nodes(high - low, max_nodes)

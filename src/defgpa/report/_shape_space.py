@@ -32,16 +32,16 @@ def build_shape_space(
 
     None, and no numbers, where specimens are too few or do not differ.
     """
-    nothing: dict[str, object] = {"space": None, "outliers": None}
+    empty: dict[str, object] = {"space": None, "outliers": None}
     if alignment.shapes.n_shapes < _MIN_SPECIMENS:
-        return None, nothing
+        return None, empty
     try:
         pca = ShapePCA().fit(alignment)
         if not len(pca.components_):
-            return None, nothing
+            return None, empty
         ranking = outliers(alignment, _choose_groups(columns))
     except DefgpaError:  # a landmark too many is missing: the alignment stands without it
-        return None, nothing
+        return None, empty
     return (
         {"words": _describe(alignment, pca), "odd": _tabulate_outliers(ranking)},
         {
@@ -69,10 +69,10 @@ def _pack_components(alignment: Alignment, pca: ShapePCA, display: Display) -> d
     components = pca.components_[:MAX_COMPONENTS] @ pose.matrix
     nodes, n_rows, n_columns = make_lattice(mean, 1)
     knots = np.arange(0, len(mean), -(-len(mean) // _MAX_KNOTS))
-    inside = ~np.isnan(nodes[:, 0])
+    is_drawn = ~np.isnan(nodes[:, 0])
     bent = np.full((len(components), *nodes.shape), np.nan)
     for k, component in enumerate(components):
-        bent[k, inside] = fit_interpolating_spline(mean[knots], component[knots])(nodes[inside])
+        bent[k, is_drawn] = fit_interpolating_spline(mean[knots], component[knots])(nodes[is_drawn])
     return {
         "shares": list_finite(pca.explained_variance_ratio_[:MAX_COMPONENTS]),
         "scores": pack_distances(pca.scores_[:, :MAX_COMPONENTS]),

@@ -204,11 +204,11 @@ def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
         "individuals), in units of centroid size.",
     )
     table, picture = _tabulate_effects(symmetry.table), _draw("symmetry", symmetry, links=links)
-    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    extra_tables: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
     if symmetry.size_table is not None:
         caption = "Asymmetry of size: the two-way table of log centroid size"
-        further = ((caption, _tabulate_effects(symmetry.size_table)),)
-    return Section("Symmetry", words, "The two-way table", table, picture, further)
+        extra_tables = ((caption, _tabulate_effects(symmetry.size_table)),)
+    return Section("Symmetry", words, "The two-way table", table, picture, extra_tables)
 
 
 def _describe_repeatability(repeatability: Repeatability, links: Links) -> Section:
@@ -241,9 +241,9 @@ def _describe_disparity(disparity: Disparity, links: Links) -> Section:
         )
     ]
     table = [("Group", kind.capitalize(), "95 % interval"), *rows]
-    further = (("Pairs of groups", [("Pair", "Difference", "P"), *pairs]),)
+    extra_tables = (("Pairs of groups", [("Pair", "Difference", "P"), *pairs]),)
     picture = _draw("disparity", disparity, height=1.3 + 0.45 * len(rows))
-    return Section("How much groups vary", words, "Variances", table, picture, further)
+    return Section("How much groups vary", words, "Variances", table, picture, extra_tables)
 
 
 def _describe_classification(classification: Classification, links: Links) -> Section:
@@ -264,12 +264,12 @@ def _describe_classification(classification: Classification, links: Links) -> Se
     ]
     table = [("Group", *(f"as {g}" for g in classification.groups)), *rows]
     header = ("Pair", "Mahalanobis", "P", "Procrustes", "P")
-    further = (("Distances between groups", [header, *classification.distance_cells()]),)
+    extra_tables = (("Distances between groups", [header, *classification.distance_cells()]),)
     picture = _draw("canonical_variates", classification, height=6.0, links=links)
     caption = "Specimens by group and assignment"
     heading = "Can the groups be told apart?"
     between = _draw("between_groups", classification)
-    return Section(heading, words, caption, table, picture, further, between)
+    return Section(heading, words, caption, table, picture, extra_tables, between)
 
 
 def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
@@ -323,10 +323,10 @@ def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
     effects = zip(sizes.names, map(format_number, sizes.observed), sizes.effect_sizes, strict=True)
     table = [("", "Observed", "Z"), *((n, value, format_number(z)) for n, value, z in effects)]
     rows = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in sizes.to_rows()]
-    further = (("Pairs", [("Pair", "z of the difference", "P"), *rows]),)
+    extra_tables = (("Pairs", [("Pair", "z of the difference", "P"), *rows]),)
     picture = _draw("effect_sizes", sizes, height=1.3 + 0.55 * len(sizes.names))
     heading = f"Effect sizes compared: {sizes.statistic}"
-    return Section(heading, words, "Effect sizes", table, picture, further)
+    return Section(heading, words, "Effect sizes", table, picture, extra_tables)
 
 
 def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> Section:
@@ -353,12 +353,12 @@ def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Sectio
     table = _tabulate_effects(allometry.anova.table)
     header = ("Pair", "Length difference", "P", "Angle", "P")
     slopes = zip(allometry.groups, map(format_number, allometry.lengths), strict=True)
-    further = (
+    extra_tables = (
         ("Slopes of groups", [("Group", "Slope length"), *slopes]),
         ("Slopes compared", [header, *allometry.cells()]),
     )
     picture = _draw("group_allometry", allometry, height=3.4)
-    return Section("Shape and size by group", words, "Model", table, picture, further)
+    return Section("Shape and size by group", words, "Model", table, picture, extra_tables)
 
 
 def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
@@ -371,8 +371,8 @@ def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
     header = ("Pair", "Length difference", "P", "Angle", "P", "Form", "P")[: len(rows[0])]
     picture = _draw("trajectories", paths)
     lengths = zip(paths.groups, map(format_number, paths.lengths), strict=True)
-    further = (("Lengths of the paths", [("Group", "Path length"), *lengths]),)
-    return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture, further)
+    extra_tables = (("Lengths of the paths", [("Group", "Path length"), *lengths]),)
+    return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture, extra_tables)
 
 
 def _describe_measurement_error(error: MeasurementError, links: Links) -> Section:
@@ -428,11 +428,11 @@ def _describe_rates(rates: EvolutionaryRates, links: Links) -> Section:
     )
     rows = zip(rates.names, rates.counts, rates.rates, strict=True)
     table = [("Group", "Species", "Rate"), *((n, str(k), format_number(r)) for n, k, r in rows)]
-    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    extra_tables: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
     if len(rates.names) > 2:
-        further = (("Pairs of groups", [("Pair", "Ratio", "P"), *rates.cells()]),)
+        extra_tables = (("Pairs of groups", [("Pair", "Ratio", "P"), *rates.cells()]),)
     picture = _draw("permuted", rates)
-    return Section("Rates of evolution", words, "Rates", table, picture, further)
+    return Section("Rates of evolution", words, "Rates", table, picture, extra_tables)
 
 
 def _describe_sliding(slid: SlidShapes, links: Links) -> Section:

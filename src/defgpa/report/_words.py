@@ -162,8 +162,8 @@ def format_code(value: object) -> str:
 
 def _is_default(field: Field[object], value: object) -> bool:
     default = field.default if field.default_factory is MISSING else field.default_factory()
-    same = value is default or (np.ndim(np.asarray(value)) == 0 and value == default)
-    return bool(same) if default is not MISSING else False
+    is_same = value is default or (np.ndim(np.asarray(value)) == 0 and value == default)
+    return bool(is_same) if default is not MISSING else False
 
 
 def abbreviate(text: str) -> str:

@@ -54,8 +54,8 @@ class Surface:
         >>> square.find_nearest(np.array([[1.0, 1.0, 1.0]]))[0].round(6)
         array([[0.333333, 0.333333, 0.333333]])
         """
-        vertices, centroids, reach = self._trees
-        bound = vertices.query(points)[0] + reach
+        vertices, centroids, radii = self._trees
+        bound = vertices.query(points)[0] + radii
         candidates = centroids.query_ball_point(points, bound * (1 + 1e-9))
         counts = np.array([len(faces) for faces in candidates])
         faces = np.concatenate([np.asarray(numbers, dtype=np.intp) for numbers in candidates])
@@ -75,18 +75,18 @@ def _project_to_triangles(points: Array, corners: Array) -> Array:
     """Return the point (q, 3) of each triangle (q, 3, 3) that is nearest to each point (q, 3)."""
     a, b, c = np.moveaxis(corners, 1, 0)
     edges = [_project_to_segments(points, *ends) for ends in ((a, b), (b, c), (c, a))]
-    inside, within = _project_to_planes(points, a, b - a, c - a)
-    each = np.stack([*edges, inside])
-    squared = ((each - points) ** 2).sum(axis=2)
-    squared[3, ~within] = np.inf
-    return np.asarray(each[np.argmin(squared, axis=0), np.arange(len(points))])
+    on_planes, is_within = _project_to_planes(points, a, b - a, c - a)
+    candidates = np.stack([*edges, on_planes])
+    squared = ((candidates - points) ** 2).sum(axis=2)
+    squared[3, ~is_within] = np.inf
+    return np.asarray(candidates[np.argmin(squared, axis=0), np.arange(len(points))])
 
 
 def _project_to_segments(points: Array, a: Array, b: Array) -> Array:
-    along = b - a
-    squared = (along**2).sum(axis=1)
-    share = ((points - a) * along).sum(axis=1) / np.where(squared > 0, squared, 1.0)
-    return np.asarray(a + np.clip(share, 0.0, 1.0)[:, None] * along)
+    edge = b - a
+    squared = (edge**2).sum(axis=1)
+    share = ((points - a) * edge).sum(axis=1) / np.where(squared > 0, squared, 1.0)
+    return np.asarray(a + np.clip(share, 0.0, 1.0)[:, None] * edge)
 
 
 def _project_to_planes(points: Array, a: Array, u: Array, v: Array) -> tuple[Array, Mask]:
@@ -98,5 +98,5 @@ def _project_to_planes(points: Array, a: Array, u: Array, v: Array) -> tuple[Arr
     flat = area <= 1e-14 * uu * vv
     area = np.where(flat, 1.0, area)
     s, t = (vv * wu - uv * wv) / area, (uu * wv - uv * wu) / area
-    within = (s >= 0) & (t >= 0) & (s + t <= 1) & ~flat
-    return a + s[:, None] * u + t[:, None] * v, within
+    is_within = (s >= 0) & (t >= 0) & (s + t <= 1) & ~flat
+    return a + s[:, None] * u + t[:, None] * v, is_within

@@ -38,14 +38,14 @@ class Bending:
 
     def find_steps(self, x: Array, J: Index, V: Array) -> Array:
         """Compute the steps (…, k), −(UᵀLU)⁻¹ UᵀLx, of landmarks J (k,) along V (…, k, d)."""
-        at = (np.cumsum(self.visible) - 1)[J]
-        system = self.L[np.ix_(at, at)] * (V @ np.swapaxes(V, -1, -2))
+        columns = (np.cumsum(self.visible) - 1)[J]
+        system = self.L[np.ix_(columns, columns)] * (V @ np.swapaxes(V, -1, -2))
         # a little of the mean diagonal, so that steps that cost nothing are not taken
         diagonal = np.arange(len(J))
         system[..., diagonal, diagonal] += (
             1e-10 * np.trace(system, axis1=-2, axis2=-1)[..., None] / len(J)
         )
-        gradient = np.sum(V * (self.L @ self._center(x))[..., at, :], axis=-1)
+        gradient = np.sum(V * (self.L @ self._center(x))[..., columns, :], axis=-1)
         return np.asarray(-solve_each(system, gradient))
 
     def _center(self, x: Array) -> Array:
@@ -77,8 +77,8 @@ class Distance:
     def find_steps(self, x: Array, J: Index, V: Array) -> Array:
         """Compute −V·(x − r) / V·V; directions of one point are at right angles to each other."""
         squared = np.sum(V * V, axis=-1)
-        along = np.sum(V * (x - self.target)[..., J, :], axis=-1)
-        return np.asarray(-along / np.where(squared > 0, squared, 1.0))
+        components = np.sum(V * (x - self.target)[..., J, :], axis=-1)
+        return np.asarray(-components / np.where(squared > 0, squared, 1.0))
 
 
 Criterion = Bending | Distance  # what a stack of shapes makes small, given the reference

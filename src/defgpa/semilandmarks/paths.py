@@ -179,10 +179,10 @@ class PatchPath(Path):
         """Find the first two principal components of each point and its 4 nearest neighbours."""
         visible = x[:, ~np.isnan(x[0, :, 0])]
         count = min(4 + 1, visible.shape[1])
-        near = [
+        neighbours = [
             cKDTree(shape).query(at, k=count)[1] for shape, at in zip(visible, place, strict=True)
         ]
-        cloud = np.stack([shape[rows] for shape, rows in zip(visible, near, strict=True)])
+        cloud = np.stack([shape[rows] for shape, rows in zip(visible, neighbours, strict=True)])
         cloud = cloud - cloud.mean(axis=2, keepdims=True)
         return np.asarray(np.linalg.svd(cloud, full_matrices=False)[2][:, :, :2])
 
@@ -263,11 +263,11 @@ def make_chord_path(curve: Curve, x: Array) -> ChordPath | None:
     members = visible.members
     if not visible.closed:
         visible.sliding[:1] = visible.sliding[-1:] = False
-    inside = np.flatnonzero(visible.sliding)
-    if len(members) < 3 or not len(inside):
+    numbers = np.flatnonzero(visible.sliding)
+    if len(members) < 3 or not len(numbers):
         return None
-    after = members[(inside + 1) % len(members)]
-    return ChordPath(members[inside], x[:, members[inside]], members[inside - 1], after)
+    after = members[(numbers + 1) % len(members)]
+    return ChordPath(members[numbers], x[:, members[numbers]], members[numbers - 1], after)
 
 
 def _restrict(curve: Curve, x: Array) -> Curve:

@@ -125,16 +125,16 @@ def add_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int
     if len(set(closed.values())) > 1:
         odd = [str(files[name]) for name in files if closed[name]]
         raise FormatError(f"Some curves are closed and others are not: {format_names(odd)} are.")
-    ring = closed.popitem()[1]
+    is_ring = closed.popitem()[1]
     points = np.full((shapes.n_shapes, count, 3), np.nan)
     for i, name in enumerate(shapes.names):
         if name in files:
             curve = read_shapes(files[name], space=shapes.metadata.get("space")).points[0]
-            points[i] = resample_curve(curve, count, ring)
+            points[i] = resample_curve(curve, count, is_ring)
     return Shapes.specimens(
         np.concatenate([shapes.points, points], axis=1),
         names=shapes.names,
-        landmarks=[*shapes.landmarks, *_make_labels(shapes, count, ring)],
+        landmarks=[*shapes.landmarks, *_make_labels(shapes, count, is_ring)],
         faces=shapes.faces,
         metadata=shapes.metadata,
     )
@@ -167,8 +167,8 @@ def _split_fields(line: str) -> list[str]:
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    named = any(word.lower() in _WORDS for word in fields)
-    return named and all(_parse_whole(word) is None for word in fields)
+    has_words = any(word.lower() in _WORDS for word in fields)
+    return has_words and all(_parse_whole(word) is None for word in fields)
 
 
 def _parse_whole(word: str) -> int | None:
@@ -254,7 +254,7 @@ def _is_closed(path: Path) -> bool:
     return any(node["type"] == "ClosedCurve" for node in _list_curves(path))
 
 
-def _make_labels(shapes: Shapes, count: int, ring: bool) -> tuple[str, ...]:
-    kind = "outline" if ring else "curve"
+def _make_labels(shapes: Shapes, count: int, is_ring: bool) -> tuple[str, ...]:
+    kind = "outline" if is_ring else "curve"
     number = 1 + sum(shapes.landmarks[c[0]].startswith(kind) for c in find_curves(shapes))
     return number_labels(f"{kind}{number}_", count)

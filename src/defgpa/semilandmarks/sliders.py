@@ -100,12 +100,12 @@ def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:
         if start in used:
             continue
         is_closed = len(linked[start]) == 2
-        run = _follow(start, between, linked)
-        used.update(run)
-        members = run
+        chain = _follow(start, between, linked)
+        used.update(chain)
+        members = chain
         if not is_closed:
-            members = [_find_far_end(run[0], run[1:2], between), *run]
-            members.append(_find_far_end(run[-1], members[-2:-1], between))
+            members = [_find_far_end(chain[0], chain[1:2], between), *chain]
+            members.append(_find_far_end(chain[-1], members[-2:-1], between))
         sliding = np.ones(len(members), dtype=bool)
         sliding[[0, -1]] = is_closed
         curves.append(Curve(np.array(members, dtype=np.intp), sliding, is_closed))
@@ -116,14 +116,14 @@ def _follow(
     start: int, between: dict[int, tuple[int, int]], linked: dict[int, list[int]]
 ) -> list[int]:
     """Follow sliders from one to the next, away from the start."""
-    run, visited = [start], {start}
+    chain, visited = [start], {start}
     _, after = between[start]
     following = [after, *linked[start]] if after in linked[start] else linked[start]
     while following:
-        run.append(following[0])
+        chain.append(following[0])
         visited.add(following[0])
         following = [n for n in linked[following[0]] if n not in visited]
-    return run
+    return chain
 
 
 def _find_far_end(slider: int, inside: Sequence[int], between: dict[int, tuple[int, int]]) -> int:

@@ -173,11 +173,11 @@ def slide(
     with one_blas_thread():
         while not settled and len(criterion) < max_rounds:
             reference = fit_reference(digitised.with_points(points))
-            slid, reached, values = _slide_once(points, places, blocks, reference, by)
+            slid, end_places, values = _slide_once(points, places, blocks, reference, by)
             after = float(values[1].sum())
             settled = after > (1.0 - tolerance) * total
             if after <= total:
-                points, places, total = slid, reached, after
+                points, places, total = slid, end_places, after
                 criterion.append(values)
             if progress is not None:
                 progress(len(criterion), max_rounds)
@@ -215,9 +215,9 @@ def _make_blocks(
             "Nothing slides: give curves=[[first, …, last], …] by number or label, or surfaces; "
             "only points of TPS curves are known by their labels."
         )
-    twice = np.intersect1d(patch, curved)
-    if len(twice):
-        names = format_names(shapes.landmarks[j] for j in twice)
+    in_both = np.intersect1d(patch, curved)
+    if len(in_both):
+        names = format_names(shapes.landmarks[j] for j in in_both)
         raise ShapeError(f"Landmark {names} slides on a surface and along a curve. Choose one.")
     unknown = [name for name in meshes if name not in shapes.names]
     if unknown:
@@ -312,12 +312,12 @@ def _slide_once(
         return x, place, np.stack([before, criterion.value(x)])
 
     slid, values = points.copy(), np.empty((2, len(points)))
-    reached = []
+    end_places = []
     results = map_blocks(slide_block, range(len(blocks)))
     for block, (x, place, value) in zip(blocks, results, strict=True):
         slid[block.rows], values[:, block.rows] = x, value
-        reached.append(place)
-    return slid, reached, values
+        end_places.append(place)
+    return slid, end_places, values
 
 
 def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Array], Criterion]:
@@ -331,11 +331,11 @@ def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Arr
 
         return measure_distance
     n_dims = reference.shape[1]
-    fewest = int((~np.isnan(points[..., 0]) & is_known).sum(axis=1).min())
-    if fewest < n_dims + 2:
+    min_visible = int((~np.isnan(points[..., 0]) & is_known).sum(axis=1).min())
+    if min_visible < n_dims + 2:
         raise ShapeError(
             f"Bending energy in {n_dims}-D needs at least {n_dims + 2} landmarks in every shape; "
-            f"one has {fewest}. Use by='procrustes'."
+            f"one has {min_visible}. Use by='procrustes'."
         )
     patterns = np.unique(~np.isnan(points[..., 0]) & is_known, axis=0)
     matrices = {
@@ -363,22 +363,22 @@ def _slide_one_step(
     V = np.concatenate([v.reshape(n, -1, d) for v in directions], axis=1)
     ends = np.cumsum([v.shape[1] * v.shape[2] for v in directions])[:-1]
     steps = np.split(criterion.find_steps(x, J, V), ends, axis=1)
-    best, result, reached = criterion.value(x), x.copy(), [place.copy() for place in places]
+    best, result, end_places = criterion.value(x), x.copy(), [place.copy() for place in places]
     pending = np.ones(n, dtype=bool)
     for halving in range(12):
-        moved = [
+        candidates = [
             path.move(place, 0.5**halving * step.reshape(v.shape[:3]), v)
             for path, place, step, v in zip(paths, places, steps, directions, strict=True)
         ]
-        candidate = _locate(x, paths, moved)
+        candidate = _locate(x, paths, candidates)
         accepted = pending & (criterion.value(candidate) <= best)
         result[accepted] = candidate[accepted]
-        for place, move in zip(reached, moved, strict=True):
+        for place, move in zip(end_places, candidates, strict=True):
             place[accepted] = move[accepted]
         pending &= ~accepted
         if not pending.any():
             break
-    return result, reached
+    return result, end_places
 
 
 def _locate(x: Array, paths: Sequence[Path], places: Sequence[Array]) -> Array:
@@ -421,8 +421,8 @@ def _report_passing(
     """Report all points that came past a neighbour, in one finding, shape by shape."""
     passed = [
         (int(block.rows[i]), j, k)
-        for block, own_places in zip(blocks, places, strict=True)
-        for path, place in zip(block.paths, own_places, strict=True)
+        for block, block_places in zip(blocks, places, strict=True)
+        for path, place in zip(block.paths, block_places, strict=True)
         for i, j, k in path.find_passing(place, points[block.rows])
     ]
     parts = tuple(

@@ -94,11 +94,11 @@ class ProcrustesAnova(Rows):
         count, kind = self.permutations.count, "I" * self.ss_type
         head = f"Procrustes analysis of variance, type {kind} sums of squares:"
         head += f"{' ' if len(head) + len(self.formula) < _LINE else chr(10)}{self.formula}"
-        how = f"{count} permutations of the residuals of reduced models, seed"
-        lines = [head, str(self.provenance), f"{how} {self.permutations.seed}", *self.design.notes]
+        test = f"{count} permutations of the residuals of reduced models, seed"
+        lines = [head, str(self.provenance), f"{test} {self.permutations.seed}", *self.design.notes]
         if self.design.whitening is not None:
-            how = ", centred as RRPP 2.1 does" if self.gls == "rrpp" else ""
-            lines.append(f"Generalised least squares, with the covariance of the specimens{how}")
+            test = ", centred as RRPP 2.1 does" if self.gls == "rrpp" else ""
+            lines.append(f"Generalised least squares, with the covariance of the specimens{test}")
         lines += [
             f"F of {term} is over the mean square of {self.error[term]}" for term in self.error
         ]

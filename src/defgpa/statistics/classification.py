@@ -288,9 +288,9 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
     is fitted again.
     """
     n, g = len(scores), len(priors)
-    own = np.eye(g)[codes]
-    counts = own.sum(axis=0)
-    means = (own.T @ scores) / counts[:, None]
+    membership = np.eye(g)[codes]
+    counts = membership.sum(axis=0)
+    means = (membership.T @ scores) / counts[:, None]
     deviations = scores - means[codes]
     inverse = np.linalg.pinv(deviations.T @ deviations)
     # without specimen i the scatter loses c/(c − 1) of its square, the mean moves by 1/(c − 1)
@@ -300,10 +300,10 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
     leverage = shrink * (solved * deviations).sum(axis=1)
     residuals = scores[:, None] - means
     residuals[np.arange(n), codes] += deviations / others[:, None]
-    along = np.einsum("igp,ip->ig", residuals, solved)
+    components = np.einsum("igp,ip->ig", residuals, solved)
     squares = ((residuals @ inverse) * residuals).sum(axis=2)
-    squares += (shrink / np.maximum(1 - leverage, 1e-12))[:, None] * along**2
-    weights = counts - own if np.allclose(priors, counts / n) else np.tile(priors, (n, 1))
+    squares += (shrink / np.maximum(1 - leverage, 1e-12))[:, None] * components**2
+    weights = counts - membership if np.allclose(priors, counts / n) else np.tile(priors, (n, 1))
     with np.errstate(divide="ignore"):  # a group of one specimen is empty without it
         logs = np.log(weights / weights.sum(axis=1, keepdims=True)) - 0.5 * squares * (n - 1 - g)
     posterior = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -92,5 +92,5 @@ def _orthonormalise(x: Array, basis: Array, scale: Array) -> tuple[Array, Array]
         x = x - ((basis @ x[:, :, None]).transpose(0, 2, 1) @ basis)[:, 0]
     lengths = np.linalg.norm(x, axis=1)
     lengths = np.where(lengths > _EXHAUSTED * scale, lengths, 0.0)
-    safe = np.where(lengths > 0, lengths, np.inf)
-    return x / safe[:, None], lengths
+    divisors = np.where(lengths > 0, lengths, np.inf)
+    return x / divisors[:, None], lengths

@@ -273,8 +273,8 @@ def _make_table(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:
 
 
 def _import_formulaic() -> ModuleType:
-    how = 'Formulas need the package formulaic: pip install "defgpa[statistics]".'
-    return import_extra("formulaic", how)
+    install_hint = 'Formulas need the package formulaic: pip install "defgpa[statistics]".'
+    return import_extra("formulaic", install_hint)
 
 
 def _format_error(error: Exception) -> str:

@@ -204,7 +204,7 @@ def _select_groups(labels: Sequence[str], codes: Index, tips: Sequence[str]) -> 
     of_species: dict[str, set[int]] = {}
     for label, code in zip(labels, codes.tolist(), strict=True):
         of_species.setdefault(label, set()).add(code)
-    mixed = [tip for tip in tips if len(of_species[tip]) > 1]
-    if mixed:
-        raise ShapeError(f"Specimens of the species {mixed[0]!r} are in different groups.")
+    ambiguous = [tip for tip in tips if len(of_species[tip]) > 1]
+    if ambiguous:
+        raise ShapeError(f"Specimens of the species {ambiguous[0]!r} are in different groups.")
     return np.array([min(of_species[tip]) for tip in tips], dtype=np.intp)

@@ -125,9 +125,9 @@ def measurement_error(
     order = np.lexsort([sessions, codes])  # subject by subject, its replicates in order
     Y = compress_columns((sample.tangents - sample.tangents.mean(axis=0)).reshape(n, -1))[order]
     blocks = [np.eye(len(subjects))[codes[order]], np.eye(len(replicates))[sessions[order]]]
-    who, when = make_orthonormal_bases(np.full((n, 1), n**-0.5), blocks)
-    total, among = float((Y**2).sum()), float(((who.T @ Y) ** 2).sum())
-    within = Y - who @ (who.T @ Y)
+    subject_bases, occasion_bases = make_orthonormal_bases(np.full((n, 1), n**-0.5), blocks)
+    total, among = float((Y**2).sum()), float(((subject_bases.T @ Y) ** 2).sum())
+    within = Y - subject_bases @ (subject_bases.T @ Y)
     s, r = len(subjects), len(replicates)
     df_error = (s - 1) * (r - 1)
 
@@ -139,10 +139,10 @@ def measurement_error(
         for row, seeds in enumerate(orders):
             rng = np.random.default_rng(seeds[:8])
             shuffled = rng.permuted(np.arange(n).reshape(s, r), axis=1).ravel()
-            values[row] = ratio(((when.T @ within[shuffled]) ** 2).sum())
+            values[row] = ratio(((occasion_bases.T @ within[shuffled]) ** 2).sum())
         return values
 
-    systematic = float(((when.T @ within) ** 2).sum())
+    systematic = float(((occasion_bases.T @ within) ** 2).sum())
     random_error = total - among - systematic
     chance = permutations.each(n, 1, permute_within_subjects)
     f = ratio(systematic)

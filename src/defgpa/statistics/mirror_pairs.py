@@ -89,8 +89,8 @@ def find_pairs(shapes: Array) -> MirrorPairs:
         detail = f" (the best plane leaves {planes[0][0]:.0%} of its radius)" if planes else ""
         raise DefgpaError(f"No plane mirrors this shape onto itself{detail}. Give the pairs.")
     error, normal, order = planes[0]
-    other_errors = (e for e, _, matching in planes if not np.array_equal(matching, order))
-    next_error = min(other_errors, default=float("inf"))
+    rival_errors = (e for e, _, matching in planes if not np.array_equal(matching, order))
+    next_error = min(rival_errors, default=float("inf"))
     # the best other pairing must be clearly worse; errors below 1e-6 count as none at all
     if next_error < 1.5 * max(error, 1e-6):
         raise DefgpaError(
@@ -98,15 +98,15 @@ def find_pairs(shapes: Array) -> MirrorPairs:
             f"and {next_error:.3g} of the radius). Give the pairs."
         )
     # whether no other matching brings a shape closer to its image in the plane of these pairs
-    agreeing = [np.array_equal(_match_images(x, _fit_normal(x, order)), order) for x in each]
-    if np.mean(agreeing) < 0.5:
+    is_agreed = [np.array_equal(_match_images(x, _fit_normal(x, order)), order) for x in each]
+    if np.mean(is_agreed) < 0.5:
         raise DefgpaError(
-            f"The mean shape has a mirror plane, but only {sum(agreeing)} of "
-            f"{len(agreeing)} shapes pair their landmarks as it does. Give the pairs."
+            f"The mean shape has a mirror plane, but only {sum(is_agreed)} of "
+            f"{len(is_agreed)} shapes pair their landmarks as it does. Give the pairs."
         )
     pairs = tuple((j, int(k)) for j, k in enumerate(order) if j < k)
     midline = tuple(j for j, k in enumerate(order) if j == k)
-    return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(agreeing)))
+    return MirrorPairs(pairs, midline, normal, error, next_error, float(np.mean(is_agreed)))
 
 
 def _read_shapes(shapes: Array) -> Array:

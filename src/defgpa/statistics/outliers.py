@@ -74,10 +74,10 @@ class Outliers:
 
     def __str__(self) -> str:
         n_odd, n_landmarks = int(self.flagged.sum()), int(self.landmark_flagged.sum())
-        of_what = "transformed distances" if self.limit == "power" else "distances"
+        measured = "transformed distances" if self.limit == "power" else "distances"
         head = (
             f"{n_odd} of {len(self.names)} specimens more than 1.5 × IQR above the upper "
-            f"quartile of the {of_what}, {n_landmarks} landmarks far from their prediction"
+            f"quartile of the {measured}, {n_landmarks} landmarks far from their prediction"
         )
         rows = [
             (
@@ -270,13 +270,13 @@ def _measure_block(specimens: Array, visible: Mask) -> Array:
     scores = lengths / _compute_medians(lengths)
     worst, limit = np.nan_to_num(scores).max(axis=1), _compute_limit(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
-    sound = worst <= max(limit, float(np.quantile(worst, 0.75)))
-    if sound.sum() < _FEWEST:
+    is_sound = worst <= max(limit, float(np.quantile(worst, 0.75)))
+    if is_sound.sum() < _FEWEST:
         return lengths
-    lengths[sound] = _predict_each(specimens[sound], visible[sound])
-    medians = _compute_medians(lengths[sound])
-    gaussian = ShapeGaussian(specimens[sound], Hyperparameters())
-    for i in np.flatnonzero(~sound):
+    lengths[is_sound] = _predict_each(specimens[is_sound], visible[is_sound])
+    medians = _compute_medians(lengths[is_sound])
+    gaussian = ShapeGaussian(specimens[is_sound], Hyperparameters())
+    for i in np.flatnonzero(~is_sound):
         shape = np.where(visible[i][:, None], specimens[i], np.nan)
         lengths[i] = _trim_and_predict(gaussian, shape, medians * limit)
     return lengths
@@ -289,20 +289,20 @@ def _predict_each(specimens: Array, visible: Mask) -> Array:
 
 def _trim_and_predict(gaussian: ShapeGaussian, shape: Array, limits: Array) -> Array:
     """Measure distances (m,) from predictions by those landmarks of a shape (m, d) that agree."""
-    agreeing = shape.copy()
-    residuals = np.linalg.norm(gaussian.predict_left_out(agreeing), axis=1)
+    trimmed = shape.copy()
+    residuals = np.linalg.norm(gaussian.predict_left_out(trimmed), axis=1)
     for _ in range(min(10, int((~np.isnan(shape[:, 0])).sum()) // 2)):
-        odd = np.where(residuals > limits, residuals, 0.0)
-        if not odd.any():
+        excess = np.where(residuals > limits, residuals, 0.0)
+        if not excess.any():
             break
-        worst = int(odd.argmax())
-        agreeing[worst] = np.nan
-        residuals = np.linalg.norm(gaussian.predict_left_out(agreeing), axis=1)
-    taken = np.isnan(agreeing[:, 0]) & ~np.isnan(shape[:, 0])
-    if taken.any():
-        predicted = gaussian.complete(agreeing).points
+        worst = int(excess.argmax())
+        trimmed[worst] = np.nan
+        residuals = np.linalg.norm(gaussian.predict_left_out(trimmed), axis=1)
+    is_trimmed = np.isnan(trimmed[:, 0]) & ~np.isnan(shape[:, 0])
+    if is_trimmed.any():
+        predicted = gaussian.complete(trimmed).points
         size = np.linalg.norm(predicted - predicted.mean(axis=0))
-        residuals[taken] = np.linalg.norm((shape - predicted)[taken], axis=1) / size
+        residuals[is_trimmed] = np.linalg.norm((shape - predicted)[is_trimmed], axis=1) / size
     return residuals
 
 
@@ -313,6 +313,6 @@ def _compute_medians(lengths: Array) -> Array:
     """
     overall = np.nanmedian(lengths)
     medians = np.full(lengths.shape[1], overall)
-    seen = ~np.isnan(lengths).all(axis=0)
-    medians[seen] = np.nanmedian(lengths[:, seen], axis=0)
+    is_measured = ~np.isnan(lengths).all(axis=0)
+    medians[is_measured] = np.nanmedian(lengths[:, is_measured], axis=0)
     return np.maximum(medians, 0.1 * overall)

@@ -219,14 +219,14 @@ class TwoWay:
         """Compute sums of squares (b, 3) of group means and (b,) of all terms together."""
         b, n = orders.shape
         rows = np.ascontiguousarray((E[orders] + kept).transpose(1, 0, 2)).reshape(n, -1)
-        grand = n * _sum_squares(rows.mean(axis=0)[None], b).sum(axis=0)
+        grand_squares = n * _sum_squares(rows.mean(axis=0)[None], b).sum(axis=0)
         counts = np.bincount(self.codes)
         individual = counts @ _sum_squares(self._individuals @ rows, b)
         cell_counts = np.bincount(2 * self.codes + self.sides)
         cells = cell_counts @ _sum_squares(self._cells @ rows, b)
         side = _sum_squares((self._side @ rows)[None], b)[0]
         interaction = np.maximum(cells - individual - side, 0.0)
-        sums = np.stack([individual - grand, side, interaction], axis=1)
+        sums = np.stack([individual - grand_squares, side, interaction], axis=1)
         return sums, np.asarray(sums.sum(axis=1))
 
 
@@ -314,8 +314,8 @@ def _compute_ratio(
     is_defined = (spent > 1e-13 * total) & (df > 0) & (terms.df[j] > 0)
     numerator = sums[:, j] * max(df, 1)
     denominator = spent * max(terms.df[j], 1)
-    nothing = np.full_like(numerator, np.nan)
-    return np.divide(numerator, denominator, out=nothing, where=is_defined)
+    undefined = np.full_like(numerator, np.nan)
+    return np.divide(numerator, denominator, out=undefined, where=is_defined)
 
 
 def compare_with_chance(

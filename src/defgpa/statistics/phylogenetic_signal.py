@@ -152,8 +152,8 @@ def phylogenetic_signal(
     k, permuted_k = permute_signal(Y, phylogeny, permutations)
     aligned = align_to_tree(Y, phylogeny.covariance, n_components)
     chosen = _choose_scaling(aligned, phylogeny, permutations) if scaling is None else scaling
-    quiet = replace(permutations, progress=None)
-    likelihood, likelihoods = _permute_likelihood(aligned, phylogeny, chosen, quiet)
+    silent = replace(permutations, progress=None)
+    likelihood, likelihoods = _permute_likelihood(aligned, phylogeny, chosen, silent)
     return PhylogeneticSignal(
         k,
         p_value(k, permuted_k),
@@ -205,8 +205,8 @@ def align_to_tree(Y: Array, covariance: Array, n_components: int | None = None) 
 
 def _choose_scaling(Y: Array, tree: Phylogeny, permutations: Permutations) -> float:
     """Choose λ with the largest Z, by a spline through those of ten values."""
-    few = replace(permutations, count=max(permutations.count // 10, 100), progress=None)
-    sizes = [effect_size(*_permute_likelihood(Y, tree, scaling, few)) for scaling in _SCALINGS]
+    fewer = replace(permutations, count=max(permutations.count // 10, 100), progress=None)
+    sizes = [effect_size(*_permute_likelihood(Y, tree, scaling, fewer)) for scaling in _SCALINGS]
     if np.isnan(sizes).any():
         return 1.0
     between = np.linspace(_SCALINGS[0], _SCALINGS[-1], 91)

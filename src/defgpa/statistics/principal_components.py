@@ -188,8 +188,8 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self._require_fitted()
         x = self.coordinates_ - self.mean_ if shapes is None else self._compute_deviations(shapes)
         axes = self.components_[self._find_components(components)]
-        along = np.tensordot(x, axes, axes=([1, 2], [1, 2]))
-        return np.asarray(self.mean_ + x - np.tensordot(along, axes, 1))
+        projections = np.tensordot(x, axes, axes=([1, 2], [1, 2]))
+        return np.asarray(self.mean_ + x - np.tensordot(projections, axes, 1))
 
     def get_feature_names_out(
         self, input_features: Sequence[str] | None = None
@@ -254,8 +254,8 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             return np.asarray(complete - self.mean_)
         shapes = scale_to_unit_size(complete)
         rotated = shapes @ fit_motions(shapes, self.mean_).rotation
-        along = np.einsum("nmd,md->n", rotated, self.mean_)
-        return np.asarray(rotated - along[:, None, None] * self.mean_)
+        projections = np.einsum("nmd,md->n", rotated, self.mean_)
+        return np.asarray(rotated - projections[:, None, None] * self.mean_)
 
     def _transform_to_space(self, shapes: Shapes) -> Array:
         """Bring new shapes into the space that was analysed, (n, m, d)."""
@@ -306,5 +306,5 @@ def _sum_squares(alignment: Alignment) -> SumsOfSquares:
     x = tangent_space(alignment.back_projected)
     smooth = float(((x - x.mean(axis=0)) ** 2).sum())
     sizes = measure_sizes(fill_from_reference(alignment))
-    missed = np.nansum((alignment.superimposed - alignment.back_projected) ** 2, axis=(1, 2))
-    return SumsOfSquares(smooth, float((missed / sizes**2).sum()))
+    unexplained = np.nansum((alignment.superimposed - alignment.back_projected) ** 2, axis=(1, 2))
+    return SumsOfSquares(smooth, float((unexplained / sizes**2).sum()))

@@ -309,12 +309,12 @@ def _require_once(
 def _mirror_second_side(shapes: Shapes, sides: Index) -> tuple[Array, bool]:
     """Return the shapes with those of the second side mirrored, unless they have been already."""
     points = shapes.points
-    turned = fit_motions(points, points[0], motions=ORTHOGONAL)
-    hand = np.where(turned.determined, np.sign(np.linalg.det(turned.rotation)), 0.0)
-    votes = [hand[sides == k].sum() for k in (0, 1)]
-    odd = hand * np.sign(np.array(votes))[sides] < 0
-    if odd.any():
-        names = tuple(compress(shapes.names, odd))
+    motions = fit_motions(points, points[0], motions=ORTHOGONAL)
+    handedness = np.where(motions.determined, np.sign(np.linalg.det(motions.rotation)), 0.0)
+    votes = [handedness[sides == k].sum() for k in (0, 1)]
+    is_mirrored = handedness * np.sign(np.array(votes))[sides] < 0
+    if is_mirrored.any():
+        names = tuple(compress(shapes.names, is_mirrored))
         warn_about([Finding(Problem.MIRRORED_IN_SIDE, shapes=names)])
     mirror = votes[0] * votes[1] < 0
     flip = np.where((sides == 1)[:, None] & mirror, _flip(shapes.n_dims), 1.0)
@@ -340,14 +340,14 @@ def _decompose(
     a, b = (mean.reshape(-1, *x.shape[1:]) for mean in means)
     chance = ratios.permuted.copy()
     chance[:, 1] = _permute_sides((means[0] - means[1]) / 2, ratios.observed[1], permutations)
-    once = replace(
+    single = replace(
         ratios,
         sums=ratios.sums / copies,
         residual=ratios.residual / copies,
         total=ratios.total / copies,
         permuted=chance,
     )
-    return effect_table(_TERMS, terms, once), (a + b) / 2, (a - b) / 2
+    return effect_table(_TERMS, terms, single), (a + b) / 2, (a - b) / 2
 
 
 def _permute_sides(asymmetric: Array, observed: float, permutations: Permutations) -> Array:

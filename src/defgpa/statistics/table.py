@@ -148,8 +148,8 @@ class EffectTable(Rows):
 
 def effect(term: str, df: int, ss: float, total: float, *chance: float) -> Effect:
     """Return the row of a term: mean square, share of the total, then F, Z and P."""
-    nothing = float("nan")
-    ms, share = ss / df if df else nothing, ss / total if total else nothing
+    undefined = float("nan")
+    ms, share = ss / df if df else undefined, ss / total if total else undefined
     return Effect(term, df, ss, ms, share, *chance)
 
 

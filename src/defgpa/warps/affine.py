@@ -62,9 +62,9 @@ class AffineBasis(FactoredBasis):
             raise DegenerateShapeError(
                 "This affine warp flattens space and has no inverse: its shape is degenerate."
             )
-        back = np.linalg.inv(matrix) * self.scale
+        inverse = np.linalg.inv(matrix) * self.scale
         unit = AffineBasis(np.zeros_like(self.centre), np.ones_like(self.scale))
-        return Warp(unit, np.vstack([back, self.centre - constant @ back]))
+        return Warp(unit, np.vstack([inverse, self.centre - constant @ inverse]))
 
 
 @dataclass(frozen=True, repr=False)

@@ -213,8 +213,8 @@ def _compute_jacobian_error(basis: Basis, shape: Array, size: int) -> float:
     # a kernel may have a kink at its centre, which may be a point of the shape
     between = 0.5 * (shape + np.roll(shape, 1, axis=0))
     jacobians, measured = warp.jacobian(between), warp.estimate_jacobian(between)
-    size_of_it = max(float(np.linalg.norm(measured)), np.finfo(np.float64).tiny)
-    return float(np.linalg.norm(jacobians - measured)) / size_of_it
+    scale = max(float(np.linalg.norm(measured)), np.finfo(np.float64).tiny)
+    return float(np.linalg.norm(jacobians - measured)) / scale
 
 
 def _check_points(points: ArrayLike) -> Array:

@@ -117,16 +117,16 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
     def _find_functions(self, cell: Index) -> NDArray[np.int32]:
         """Find the numbers of the functions of a cell (…, d), alike beside the first, (…, 4^d)."""
         corner = np.indices((4,) * len(self.cells)).reshape(len(self.cells), -1)
-        beside = np.ravel_multi_index(tuple(corner), self.counts).astype(np.int32)
+        offsets = np.ravel_multi_index(tuple(corner), self.counts).astype(np.int32)
         first = np.ravel_multi_index(tuple(np.moveaxis(cell, -1, 0)), self.counts)
-        return first.astype(np.int32)[..., None] + beside
+        return first.astype(np.int32)[..., None] + offsets
 
     def _expand_entries(self, cell: Index, entries: Array) -> Array:
         """Put the entries (…, 4^d) in their places among all functions, (…, l)."""
-        full = np.zeros((*entries.shape[:-1], int(np.prod(self.counts))))
-        starts = np.arange(0, full.size, full.shape[-1]).reshape(*entries.shape[:-1], 1)
-        np.put(full, starts + self._find_functions(cell), entries)
-        return full
+        expanded = np.zeros((*entries.shape[:-1], int(np.prod(self.counts))))
+        starts = np.arange(0, expanded.size, expanded.shape[-1]).reshape(*entries.shape[:-1], 1)
+        np.put(expanded, starts + self._find_functions(cell), entries)
+        return expanded
 
     def _build_sparse(self, cell: Index, entries: Array) -> csr_array:
         """Build a sparse matrix (p, l) in compressed rows from the entries (p, 4^d)."""

@@ -98,12 +98,12 @@ class NewtonInverse:
         moved = points + step
         remaining = goal - self.warp(moved)
         for _ in range(self.max_halvings):
-            worse = ~(_compute_lengths(remaining) < _compute_lengths(residuals))
-            if not worse.any():
+            is_worse = ~(_compute_lengths(remaining) < _compute_lengths(residuals))
+            if not is_worse.any():
                 break
-            step[worse] *= 0.5
-            moved[worse] = points[worse] + step[worse]
-            remaining[worse] = goal[worse] - self.warp(moved[worse])
+            step[is_worse] *= 0.5
+            moved[is_worse] = points[is_worse] + step[is_worse]
+            remaining[is_worse] = goal[is_worse] - self.warp(moved[is_worse])
         return moved, remaining
 
 

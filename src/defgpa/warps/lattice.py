@@ -138,18 +138,18 @@ def make_lattice_points(cells: int) -> Array:
 
 def find_cells(u: Array, cells: int) -> Index:
     """Find the cell that u (…) lies in, or is nearest to; the first for NaN."""
-    inside = np.nan_to_num(np.clip(u, 0.0, cells))
-    return np.minimum(inside.astype(np.intp), cells - 1)
+    clamped = np.nan_to_num(np.clip(u, 0.0, cells))
+    return np.minimum(clamped.astype(np.intp), cells - 1)
 
 
 def evaluate_splines(u: Array, cell: Index, cells: int, order: int) -> Array:
     """Evaluate the functions on the cell of u (…), or their slopes (order 1), (…, 4)."""
-    inside = np.clip(u, 0.0, cells)
-    values = _evaluate_pieces(inside - cell, _make_pieces(cells), order, cell)
-    beyond = u != inside
-    if order == 0 and beyond.any():
-        slopes = evaluate_splines(u[beyond], cell[beyond], cells, 1)
-        values[beyond] += (u - inside)[beyond, None] * slopes
+    clamped = np.clip(u, 0.0, cells)
+    values = _evaluate_pieces(clamped - cell, _make_pieces(cells), order, cell)
+    is_outside = u != clamped
+    if order == 0 and is_outside.any():
+        slopes = evaluate_splines(u[is_outside], cell[is_outside], cells, 1)
+        values[is_outside] += (u - clamped)[is_outside, None] * slopes
     return values
 
 

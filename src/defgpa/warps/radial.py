@@ -82,9 +82,9 @@ class NativeNorm:
         """Return N V Σ^(−1/2) on the kernels, the identity on the polynomials."""
         # a wide smooth kernel leaves directions that are nothing but rounding
         root = partial(compute_inverse_root, negligible=1e-12)
-        few = border.shape[-2] <= _MANY_CENTRES
+        has_few = border.shape[-2] <= _MANY_CENTRES
         return compute_mixing(
-            kernel, find_complement(border), root if few else _compute_low_rank_root
+            kernel, find_complement(border), root if has_few else _compute_low_rank_root
         )
 
     def require_valid(self, kernel: Kernel, degree: int | None) -> None:

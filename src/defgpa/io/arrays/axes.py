@@ -23,9 +23,9 @@ ORDERS = {"nmd": (0, 1, 2), "mdn": (2, 0, 1), "dmn": (2, 1, 0)}  # which axes ar
 def choose_variable(
     path: Path,
     variables: Mapping[str, object],
-    able: Sequence[str],
+    candidates: Sequence[str],
     usual: Sequence[str],
-    wanted: str | None,
+    requested: str | None,
 ) -> str:
     """Choose the variable of a file that holds the shapes.
 
@@ -35,25 +35,25 @@ def choose_variable(
         The file, for complaints.
     variables : mapping
         All variables by name.
-    able : sequence of str
+    candidates : sequence of str
         Those that can be a set of shapes.
     usual : sequence of str
         Names that are taken where several can.
-    wanted : str, optional
+    requested : str, optional
         The one asked for (``ReadOptions.variable``).
     """
-    if wanted is not None:
-        if wanted not in variables:
+    if requested is not None:
+        if requested not in variables:
             names = list_names(variables) or "no variables"
-            raise FormatError(f"{path} has no variable {wanted!r}; it holds {names}.")
-        return wanted
-    chosen = list(able) if len(able) == 1 else [name for name in usual if name in able][:1]
-    if chosen:
-        return chosen[0]
-    if able:
-        example = name_option("variable", able[0])
+            raise FormatError(f"{path} has no variable {requested!r}; it holds {names}.")
+        return requested
+    usual = candidates if len(candidates) == 1 else [name for name in usual if name in candidates]
+    if usual:
+        return usual[0]
+    if candidates:
+        example = name_option("variable", candidates[0])
         raise FormatError(
-            f"{path}: {list_names(able)} can each be a set of shapes. Choose one: {example}."
+            f"{path}: {list_names(candidates)} can each be a set of shapes. Choose one: {example}."
         )
     raise FormatError(
         f"{path}: expected an array of shapes, landmarks and coordinates; "
@@ -87,8 +87,8 @@ def arrange_matrix(path: Path, array: RawArray, layout: str) -> Array:
         raise FormatError(
             f"{path}: expected a matrix of landmarks and coordinates; found size {numbers.shape}."
         )
-    across = layout == "dmn" or (layout == "auto" and numbers.shape[1] not in (2, 3))
-    matrix = numbers.T if across else numbers
+    is_transposed = layout == "dmn" or (layout == "auto" and numbers.shape[1] not in (2, 3))
+    matrix = numbers.T if is_transposed else numbers
     _require_points(path, matrix.shape, layout, numbers.shape)
     return np.ascontiguousarray(matrix)
 
@@ -140,10 +140,10 @@ def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> st
     if len(possible) == 1:
         return possible[0]
     if possible:
-        ways = " or ".join(name_option("layout", way) for way in possible)
+        layouts = " or ".join(name_option("layout", way) for way in possible)
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
-            f"coordinates (d) in several orders. Give {ways}."
+            f"coordinates (d) in several orders. Give {layouts}."
         )
     raise FormatError(
         f"{path}: expected an array with an axis of 2 or 3 coordinates; found size {size}."

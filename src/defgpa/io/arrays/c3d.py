@@ -86,17 +86,17 @@ def _parse_labels(data: bytes, order: str) -> list[str]:
 
 def _split_parameters(data: bytes, order: str) -> Iterator[tuple[int, str, bytes]]:
     """Yield the group's number, the name and the content of every parameter."""
-    at = _BLOCK * (data[0] - 1) + 4
-    while at + 4 < len(data) and data[at]:
-        length = abs(int(np.int8(data[at] - 256 if data[at] > 127 else data[at])))
-        number = data[at + 1] - 256 if data[at + 1] > 127 else data[at + 1]
-        name = data[at + 2 : at + 2 + length].decode("ascii", errors="replace").upper()
-        at += 2 + length
-        step = int.from_bytes(data[at : at + 2], "little" if order == "<" else "big")
-        yield number, name, data[at + 2 : at + max(step, 2)]
+    offset = _BLOCK * (data[0] - 1) + 4
+    while offset + 4 < len(data) and data[offset]:
+        length = abs(int(np.int8(data[offset] - 256 if data[offset] > 127 else data[offset])))
+        number = data[offset + 1] - 256 if data[offset + 1] > 127 else data[offset + 1]
+        name = data[offset + 2 : offset + 2 + length].decode("ascii", errors="replace").upper()
+        offset += 2 + length
+        step = int.from_bytes(data[offset : offset + 2], "little" if order == "<" else "big")
+        yield number, name, data[offset + 2 : offset + max(step, 2)]
         if step < 2:
             return
-        at += step
+        offset += step
 
 
 def _parse_texts(content: bytes) -> list[str]:

@@ -72,8 +72,8 @@ class Sparse:
     def diagonal(self) -> RawArray | None:
         """Return the entries of a row, a column or a diagonal matrix; else None."""
         place = np.maximum(self.rows, self.columns)
-        beside = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
-        if beside and 1 not in self.size:
+        has_others = self.values[self.rows != self.columns].any() or len(set(self.size)) > 1
+        if has_others and 1 not in self.size:
             return None
         diagonal = np.zeros(max(self.size), dtype=self.values.dtype)
         diagonal[place] = self.values
@@ -100,19 +100,19 @@ def parse_mat5(data: bytes, budget: Budget) -> dict[str, Value]:
 
 def parse_mat4(data: bytes) -> dict[str, Value]:
     """Parse the matrices of version 4: five numbers, a name, and the entries, again and again."""
-    variables, at = {}, 0
-    while at < len(data):
-        order = "<" if int.from_bytes(data[at : at + 4], "little") < 5000 else ">"
-        head = np.frombuffer(data, order + "i4", 5, at)
+    variables, offset = {}, 0
+    while offset < len(data):
+        order = "<" if int.from_bytes(data[offset : offset + 4], "little") < 5000 else ">"
+        head = np.frombuffer(data, order + "i4", 5, offset)
         kind, rows, columns, is_complex, length = (int(number) for number in head)
         precision, content = kind // 10 % 10, kind % 10
         if kind not in range(5000) or precision > 5 or min(rows, columns, length) < 0:
             raise ValueError("a matrix whose first numbers make no sense")
-        name = data[at + 20 : at + 20 + length].split(b"\0")[0].decode("latin-1")
+        name = data[offset + 20 : offset + 20 + length].split(b"\0")[0].decode("latin-1")
         entries = np.dtype(order + _NUMBERS_4[precision])
         count = rows * columns
-        values = np.frombuffer(data, entries, count, at + 20 + length)
-        at += 20 + length + count * entries.itemsize * (2 if is_complex else 1)
+        values = np.frombuffer(data, entries, count, offset + 20 + length)
+        offset += 20 + length + count * entries.itemsize * (2 if is_complex else 1)
         if content == 0 and not is_complex:
             variables[name] = values.reshape((rows, columns), order="F")
     return variables
@@ -126,16 +126,16 @@ class _Reader:
 
     def split_elements(self, data: memoryview) -> Iterator[Element]:
         """Split bytes into the elements that stand one after another in them."""
-        at = 0
-        while len(data) - at >= 8:
-            first, size = (int(word) for word in np.frombuffer(data, self._order + "u4", 2, at))
-            kind, start, step = first, at + 8, 8
+        offset = 0
+        while len(data) - offset >= 8:
+            first, size = (int(word) for word in np.frombuffer(data, self._order + "u4", 2, offset))
+            kind, start, step = first, offset + 8, 8
             if first >> 16:  # small ones pack type, size and up to 4 bytes in one tag
-                kind, size, start, step = first & 0xFFFF, first >> 16, at + 4, 4
+                kind, size, start, step = first & 0xFFFF, first >> 16, offset + 4, 4
             if start + size > len(data):
                 raise ValueError(f"an element of {size} bytes, where {len(data) - start} are left")
             yield kind, data[start : start + size]
-            at = start + (size if kind == _COMPRESSED else -(-size // step) * step)
+            offset = start + (size if kind == _COMPRESSED else -(-size // step) * step)
 
     def unpack(self, packed: memoryview) -> Element:
         """Unpack a compressed element, if as much as it announces may be read."""
@@ -201,8 +201,8 @@ class _Reader:
         ]
         return records[0] if len(records) == 1 else records
 
-    def _parse_text(self, size: tuple[int, ...], part: Element | None) -> Value:
-        kind, content = part or (16, memoryview(b""))
+    def _parse_text(self, size: tuple[int, ...], data: Element | None) -> Value:
+        kind, content = data or (16, memoryview(b""))
         if kind in _TEXTS:
             encoding = _TEXTS[kind] + ("" if kind == 16 else "-le" if self._order == "<" else "-be")
             text = bytes(content).decode(encoding, errors="replace")

@@ -119,8 +119,8 @@ def _find_points(path: Path, variables: Mapping[str, Value]) -> Value:
     """Find ``points``, or the only variable that can be a set of shapes."""
     if "points" in variables:
         return variables["points"]
-    able = [name for name, value in variables.items() if _can_be_shapes(value)]
-    return variables[choose_variable(path, variables, able, (), None)]
+    candidates = [name for name, value in variables.items() if _can_be_shapes(value)]
+    return variables[choose_variable(path, variables, candidates, (), None)]
 
 
 def _can_be_shapes(value: Value) -> bool:
@@ -287,7 +287,7 @@ class _HdfReader:
 
 def is_hdf5(head: bytes) -> bool:
     """Return whether the signature of HDF5 stands where it may: at 0, 512, 1024 …"""
-    return any(head[at:].startswith(_HDF5) for at in (0, 512, 1024, 2048))
+    return any(head[offset:].startswith(_HDF5) for offset in (0, 512, 1024, 2048))
 
 
 FORMATS = (

@@ -188,13 +188,13 @@ def _read_array(
     """Read one array, checked before it is read: a header can promise more than memory holds."""
     with opened() as file:
         size, _, dtype = _read_header(file)
-        promised = file.tell() + math.prod(size) * dtype.itemsize
+        end = file.tell() + math.prod(size) * dtype.itemsize
     if dtype.hasobject:
         raise FormatError(
             f"{path}: {what} holds Python objects, which are not read because they can run code. "
             "Save numbers and text instead (a list of unequal arrays becomes objects)."
         )
-    if promised > n_bytes:
+    if end > n_bytes:
         raise FormatError(f"{path}: {what} should have size {size}, but the file is too short.")
     budget.spend(math.prod(size) * max(dtype.itemsize, 8), what)  # numbers become doubles
     with opened() as file:

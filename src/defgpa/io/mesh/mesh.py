@@ -139,8 +139,8 @@ class Polygons:
     def split_into_strips(self) -> Index:
         """Split rows into strips of triangles (k, 3), every second one reversed."""
         start, step = self._find_triangles()
-        at, odd = start + step, step % 2
-        return self._take_corners(at + odd, at + 1 - odd, at + 2)
+        at, is_odd = start + step, step % 2
+        return self._take_corners(at + is_odd, at + 1 - is_odd, at + 2)
 
     def _find_triangles(self) -> tuple[Index, Index]:
         """Return the start of the row of every triangle, and its number within the row."""
@@ -179,8 +179,8 @@ def build_mesh(
             raise make_format_error(path, f"{m} values of {name!r}, one a vertex", f"{len(values)}")
     if colours is not None and len(colours) != m:
         raise make_format_error(path, f"{m} colours, one a vertex", f"{len(colours)}")
-    joined = np.concatenate([_make_no_faces(), *faces])
-    return Mesh(vertices, parse_triangles(path, joined, m), colours, scalars)
+    all_faces = np.concatenate([_make_no_faces(), *faces])
+    return Mesh(vertices, parse_triangles(path, all_faces, m), colours, scalars)
 
 
 def as_colours(values: RawArray) -> Colours:
@@ -195,9 +195,9 @@ def as_colours(values: RawArray) -> Colours:
 def compute_unit_normals(corners: Array) -> Array:
     """Compute the unit normals (k, 3) of triangles (k, 3, 3); zero for those without an area."""
     with np.errstate(all="ignore"):
-        across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        length = np.linalg.norm(across, axis=1, keepdims=True)
-        return np.where((length > 0) & np.isfinite(length), across / length, 0.0)
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        length = np.linalg.norm(normals, axis=1, keepdims=True)
+        return np.where((length > 0) & np.isfinite(length), normals / length, 0.0)
 
 
 # Bytes

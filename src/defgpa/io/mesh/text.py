@@ -71,10 +71,10 @@ def write_obj(path: Path, mesh: Mesh) -> None:
 def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     """Rewrite an OBJ file with moved vertices: texture, materials and groups stay, normals go."""
     _warn_of_loss(target, "OBJ", mesh, [])
-    moved, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
+    vertices, lines = iter(mesh.vertices.tolist()), ["# written by defgpa"]
     for _, (word, *words) in _split_words(read_text(source).replace("\\\n", " "), comment="#"):
         if word == "v":
-            words = [_format_row(next(moved)), *words[3:]]
+            words = [_format_row(next(vertices)), *words[3:]]
         elif word in ("f", "l"):
             words = ["/".join(corner.split("/")[:2]).rstrip("/") for corner in words]
         if word != "vn":

@@ -182,8 +182,8 @@ class _Sections:
 
     def _keep_colours(self, fractions: Array) -> None:
         """Keep the first colours of the points, red, green, blue and perhaps opacity up to 1."""
-        wanted = self.colours is None and fractions.shape[1] in (3, 4)
-        if wanted and self._are_of_points(fractions):
+        are_colours = self.colours is None and fractions.shape[1] in (3, 4)
+        if are_colours and self._are_of_points(fractions):
             self.colours = as_colours(fractions)
 
     def _are_of_points(self, values: Array) -> bool:
@@ -221,17 +221,17 @@ class _Sections:
         return as_indices(self._read_values(count, words[1]))
 
     def _split(self, count: int, flat: NDArray[np.intp]) -> Polygons:
-        lengths, inside, at = [], np.ones(len(flat), dtype=bool), 0
-        while at < len(flat):
-            length = int(flat[at])
-            if not 0 <= length < len(flat) - at:
+        lengths, is_index, offset = [], np.ones(len(flat), dtype=bool), 0
+        while offset < len(flat):
+            length = int(flat[offset])
+            if not 0 <= length < len(flat) - offset:
                 raise self._make_error("cells that begin with their length", f"a cell of {length}")
-            inside[at] = False
+            is_index[offset] = False
             lengths.append(length)
-            at += length + 1
+            offset += length + 1
         if len(lengths) != count:
             raise self._make_error(f"{count} cells", f"{len(lengths)}")
-        return Polygons(np.array(lengths, dtype=np.intp), flat[inside])
+        return Polygons(np.array(lengths, dtype=np.intp), flat[is_index])
 
     def _read_values(self, count: int, kind: str) -> Array:
         code = _KINDS.get(kind.lower())

@@ -83,8 +83,8 @@ def read_vtp_space(path: Path) -> str | None:
 
 def _format_data_array(name: str, values: RawArray) -> str:
     kinds = {"f8": "Float64", "i8": "Int64", "u1": "UInt8"}
-    little = values.astype(values.dtype.newbyteorder("<"))
-    packed = base64.b64encode(np.array(little.nbytes, dtype="<u8").tobytes() + little.tobytes())
+    data = values.astype(values.dtype.newbyteorder("<"))
+    packed = base64.b64encode(np.array(data.nbytes, dtype="<u8").tobytes() + data.tobytes())
     components = values.shape[1] if values.ndim == 2 else 1
     return (
         f'<DataArray type="{kinds[values.dtype.str[1:]]}" Name={quoteattr(name)} '
@@ -117,8 +117,8 @@ class _File:
                 path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag)
             )
         self._order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
-        wide = self.root.get("header_type") == "UInt64"
-        self._word = np.dtype(self._order + ("u8" if wide else "u4"))
+        is_wide = self.root.get("header_type") == "UInt64"
+        self._word = np.dtype(self._order + ("u8" if is_wide else "u4"))
         self._budget = Budget(path)
 
     def build_mesh_of_piece(self, piece: ElementTree.Element) -> Mesh:
@@ -213,9 +213,9 @@ class _File:
         if n_blocks > len(source):
             raise make_format_error(self._path, f"{n_blocks} blocks", f"{len(source)} bytes")
         header, data = take(source, (3 + n_blocks) * self._word.itemsize)
-        _, full, last, *packed = self._parse_words(header)
+        _, block_size, last, *packed = self._parse_words(header)
         blocks, _ = take(data, sum(packed))
-        sizes = [full] * (n_blocks - bool(last)) + [last] * bool(last)
+        sizes = [block_size] * (n_blocks - bool(last)) + [last] * bool(last)
         self._budget.spend(8 * sum(sizes), "what it packs")  # bytes, too, become doubles
         parts, at = [], 0
         for length, size in zip(packed, sizes, strict=True):
@@ -245,12 +245,12 @@ class _File:
 
 def _split_appended(data: bytes) -> tuple[bytes, bytes, str]:
     """Split the XML from the bytes appended to it, and return their encoding."""
-    mark = _APPENDED.search(data)
-    if mark is None:
+    match = _APPENDED.search(data)
+    if match is None:
         return data, b"", "raw"
     end = data.rfind(b"</AppendedData>")
-    appended = data[mark.end() : end if end >= mark.end() else len(data)]
-    return data[: mark.start()] + b"</VTKFile>", appended, mark[1].decode().lower()
+    appended = data[match.end() : end if end >= match.end() else len(data)]
+    return data[: match.start()] + b"</VTKFile>", appended, match[1].decode().lower()
 
 
 def _take_raw(source: bytes, count: int) -> tuple[bytes, bytes]:

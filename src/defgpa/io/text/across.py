@@ -38,8 +38,8 @@ def read_array(table: Table, options: ReadOptions) -> Document | None:
     names, axes, start = slices
     values = table.numbers(range(start, table.width))
     points = values.reshape(len(values), len(names), len(axes)).transpose(1, 0, 2)
-    certain = axes[0].endswith("1") or options.layout == "mdn"  # X.a may be a landmark's, too
-    if not certain and not _is_transposed(table, points, names, start):
+    is_certain = axes[0].endswith("1") or options.layout == "mdn"  # X.a may be a landmark's, too
+    if not is_certain and not _is_transposed(table, points, names, start):
         return None
     rows = table.column(0) if start else []
     return _build_shapes(

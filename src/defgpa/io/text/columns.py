@@ -57,10 +57,10 @@ def find_coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Colu
     repeated = _find_repeated_axes(heads)
     if repeated is not None:
         return None, repeated
-    bare = [_remove_unit(head) for head in heads]
-    if len(set(bare)) < len({head.strip() for head in heads}):
-        bare = [head.strip() for head in heads]  # eye (left) and eye (right)
-    forms = [_match_form(form, bare) for form in _FORMS]
+    names = [_remove_unit(head) for head in heads]
+    if len(set(names)) < len({head.strip() for head in heads}):
+        names = [head.strip() for head in heads]  # eye (left) and eye (right)
+    forms = [_match_form(form, names) for form in _FORMS]
     claims = max(forms, key=lambda claims: sum(map(len, _select_complete(claims).values())))
     complete = _select_complete(claims)
     if not complete:
@@ -89,8 +89,8 @@ def find_serial_columns(heads: Sequence[str]) -> list[int]:
         if word.endswith("coord") and len(columns) > 1:
             return columns
     longest = max(series.values(), key=len, default=[])
-    together = longest == list(range(longest[0], longest[-1] + 1)) if longest else False
-    return longest if together and len(longest) >= 4 else []  # two landmarks
+    is_unbroken = longest == list(range(longest[0], longest[-1] + 1)) if longest else False
+    return longest if is_unbroken and len(longest) >= 4 else []  # two landmarks
 
 
 def find_quality_columns(heads: Sequence[str], columns: Columns) -> dict[int, tuple[str, int]]:
@@ -116,9 +116,9 @@ def find_quality_columns(heads: Sequence[str], columns: Columns) -> dict[int, tu
     for column, head in enumerate(heads):
         if column in used_columns:
             continue
-        bare = re.sub(r"[.][0-9]+$", "", head.strip().lower())
-        if bare in (*WEIGHT_WORDS, *VISIBILITY_WORDS) and column in before:
-            quality[column] = bare, before[column]
+        name = re.sub(r"[.][0-9]+$", "", head.strip().lower())
+        if name in (*WEIGHT_WORDS, *VISIBILITY_WORDS) and column in before:
+            quality[column] = name, before[column]
             continue
         matches = (form.fullmatch(head.strip()) for form in _QUALITY_FORMS)
         match = next((match for match in matches if match and match["label"] in number), None)
@@ -132,9 +132,9 @@ def _remove_unit(head: str) -> str:
     text = head.strip()
     if not text.endswith((")", "]")):
         return text
-    at = max(text.rfind("("), text.rfind("["), 0)
-    inside, before = text[at + 1 : -1].strip(), text[:at].rstrip()
-    return f"{before} {inside}" if inside.lower() in tuple("xyz") and before else before
+    bracket = max(text.rfind("("), text.rfind("["), 0)
+    unit, before = text[bracket + 1 : -1].strip(), text[:bracket].rstrip()
+    return f"{before} {unit}" if unit.lower() in tuple("xyz") and before else before
 
 
 def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:

@@ -51,10 +51,10 @@ def infer_dimension(rows: Array) -> int | None:
     filled = _normalise_rows(rows)
     if filled is None:
         return None
-    for evidence in (_measure_offset, measure_misfit, _measure_step):
-        two, three = (evidence(filled.reshape(len(rows), -1, d)) for d in (2, 3))
-        if min(two, three) < 0.5 * max(two, three):
-            return 2 if two < three else 3
+    for measure in (_measure_offset, measure_misfit, _measure_step):
+        in_2d, in_3d = (measure(filled.reshape(len(rows), -1, d)) for d in (2, 3))
+        if min(in_2d, in_3d) < 0.5 * max(in_2d, in_3d):
+            return 2 if in_2d < in_3d else 3
     return None
 
 
@@ -107,12 +107,12 @@ def measure_misfit(points: Array) -> float:
     """Measure the sum of squares between shapes (n, m, d) and their mean after rigid motions."""
     points = points - points.mean(axis=1, keepdims=True)
     mean = points[0]
-    moved = points
+    placed = points
     for _ in range(4):  # passes of fitting all shapes to their mean
         turns, _margin = ORTHOGONAL.find_nearest(points.transpose(0, 2, 1) @ mean)
-        moved = points @ turns
-        mean = moved.mean(axis=0)
-    return float(((moved - mean) ** 2).sum())
+        placed = points @ turns
+        mean = placed.mean(axis=0)
+    return float(((placed - mean) ** 2).sum())
 
 
 def measure_mean_misfit(points: Array) -> float:

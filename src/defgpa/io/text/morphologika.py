@@ -257,10 +257,10 @@ def _parse_links(path: Path, sections: Sections, key: str, m: int) -> tuple[tupl
     """Parse lines of landmark numbers, from 1 in the file and from 0 here."""
     links = []
     for at, text in sections.get(key, ()):
-        numbers_there = [parse_count(path, at, word, "a landmark") for word in text.split()]
-        if not all(1 <= k <= m for k in numbers_there):
+        numbers = [parse_count(path, at, word, "a landmark") for word in text.split()]
+        if not all(1 <= k <= m for k in numbers):
             raise make_format_error(path, f"landmarks 1 to {m} in [{key}]", repr(text), at)
-        links.append(tuple(k - 1 for k in numbers_there))
+        links.append(tuple(k - 1 for k in numbers))
     return tuple(links)
 
 

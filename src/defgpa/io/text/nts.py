@@ -157,18 +157,18 @@ def _parse_matrix(
     lines, each label is a line and may hold blanks.
     """
     tokens = [(at, token) for at, line in lines for token in line.split()]
-    ahead = header.rows * (header.row_labels == "L")
+    n_row_labels = header.rows * (header.row_labels == "L")
     titles = header.columns * (header.column_labels == "L")
-    inside = header.rows * (header.row_labels in ("B", "E"))
-    needed = ahead + titles + inside + header.rows * header.columns
-    rows = tuple(token for _, token in tokens[:ahead])
-    remaining = tokens[ahead:]
-    if ahead and len(tokens) != needed:
-        by_line = [(at, token) for at, line in lines[ahead:] for token in line.split()]
-        if len(by_line) == needed - ahead:
-            rows, remaining = tuple(line for _, line in lines[:ahead]), by_line
+    n_labels_within = header.rows * (header.row_labels in ("B", "E"))
+    needed = n_row_labels + titles + n_labels_within + header.rows * header.columns
+    rows = tuple(token for _, token in tokens[:n_row_labels])
+    remaining = tokens[n_row_labels:]
+    if n_row_labels and len(tokens) != needed:
+        by_line = [(at, token) for at, line in lines[n_row_labels:] for token in line.split()]
+        if len(by_line) == needed - n_row_labels:
+            rows, remaining = tuple(line for _, line in lines[:n_row_labels]), by_line
     columns, data = tuple(token for _, token in remaining[:titles]), remaining[titles:]
-    if inside:
+    if n_labels_within:
         rows, data = _take_row_labels(header, data)
     return _parse_values(path, header, data, disagree), rows, columns
 

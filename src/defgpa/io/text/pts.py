@@ -52,17 +52,17 @@ _MISSING = 9999.0
 def read_pts(path: Path, options: ReadOptions) -> Document:
     """Read the one shape of a ``.pts`` file of either kind."""
     lines = [line.strip() for line in read_text(path).split("\n")]
-    (at, first), *following = ((at, line) for at, line in enumerate(lines, start=1) if line)
+    (at, first), *rows = ((at, line) for at, line in enumerate(lines, start=1) if line)
     labels: tuple[str, ...] | None = None
     with collect_disagreements(path, options) as disagree:
         if _FACES.match(first):
             points = _read_faces(path, lines, disagree)
         elif _LANDMARK.match(first):
-            points, labels = _read_landmark(path, following, disagree)
+            points, labels = _read_landmark(path, rows, disagree)
         elif first.lower() in _ELASTIX:
-            points = _read_elastix(path, first, following, disagree)
-        elif _is_bare(first, following):
-            points, labels = _read_bare(path, (at, first), following, options)
+            points = _read_elastix(path, first, rows, disagree)
+        elif _is_bare(first, rows):
+            points, labels = _read_bare(path, (at, first), rows, options)
         else:
             expected = "'version: 1', 'Version 1.0', 'point' or rows of 2 or 3 numbers"
             raise make_format_error(path, expected, repr(first), at)
@@ -78,10 +78,10 @@ def write_pts(path: Path, shapes: Shapes) -> None:
 
 def _read_faces(path: Path, lines: Sequence[str], disagree: Disagree) -> Array:
     """Read ``n_points: N`` and N rows between braces."""
-    announced = [at for at, line in enumerate(lines) if line.lower().startswith("n_points")]
-    if not announced or "{" not in lines:
+    count_line = [at for at, line in enumerate(lines) if line.lower().startswith("n_points")]
+    if not count_line or "{" not in lines:
         raise FormatError(f"{path}: expected 'n_points: N' and then '{{'; found neither or one.")
-    opening, at = lines.index("{"), announced[0]
+    opening, at = lines.index("{"), count_line[0]
     closing = lines.index("}", opening) if "}" in lines[opening:] else len(lines)
     points = parse_points(path, "\n".join(lines[opening + 1 : closing]), opening + 2)
     expected = parse_count(path, at + 1, lines[at].partition(":")[2], "n_points")
@@ -96,8 +96,8 @@ def _read_landmark(
     """Read a count, then rows ``label x y z``; the label is all before the last three words."""
     if len(lines) < 2:
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
-    (at, announced), *rows = lines
-    expected = parse_count(path, at, announced, "the number of points")
+    (at, count_line), *rows = lines
+    expected = parse_count(path, at, count_line, "the number of points")
     if len(rows) != expected:
         disagree(at, f"{expected} rows of points", str(len(rows)))
     points, labels = [], []
@@ -116,8 +116,8 @@ def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagr
     """Read ``point`` or ``index``, a count, then rows of 2 or 3 numbers."""
     if len(lines) < 2:
         raise FormatError(f"{path} has no points: expected a count and rows; found none.")
-    (at, announced), *rows = lines
-    expected = parse_count(path, at, announced, "the number of points")
+    (at, count_line), *rows = lines
+    expected = parse_count(path, at, count_line, "the number of points")
     points = parse_points(path, "\n".join(text for _, text in rows), rows[0][0])
     if len(points) != expected:
         disagree(at, f"{expected} rows of points", str(len(points)))

@@ -128,7 +128,7 @@ def _list_dimensions(n_columns: int, wanted: int | None) -> list[int]:
     return [d for d in (2, 3) if n_columns and n_columns % d == 0 and wanted in (None, d)]
 
 
-def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> bool:
+def _is_of_another_kind(numbers: Array, after_identifier: int, with_first: int) -> bool:
     """Return whether the first column of (rows, columns) is no coordinate.
 
     Without it no landmark is half missing, or the rows make better shapes; or, where that does
@@ -137,9 +137,9 @@ def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> 
     """
     first, others = numbers[:, 0], numbers[:, 1:]
     is_comparable = (np.nan_to_num(np.abs(numbers)) < _MAX_COMPARABLE).all()
-    is_whole_behind = has_whole_gaps(others, after_identifier)
-    if is_whole_behind != has_whole_gaps(numbers, without):
-        return is_whole_behind
+    is_whole_without = has_whole_gaps(others, after_identifier)
+    if is_whole_without != has_whole_gaps(numbers, with_first):
+        return is_whole_without
     if len(first) < 2 or not is_comparable or not np.isfinite(numbers).any(axis=0).all():
         return False
     is_outside = bool(first.min() > np.nanmax(others) or first.max() < np.nanmin(others))
@@ -147,23 +147,23 @@ def _is_of_another_kind(numbers: Array, after_identifier: int, without: int) -> 
     sizes = filled[:, 1:].std(axis=1, keepdims=True)  # the same for both readings
     filled /= np.where(sizes > 0, sizes, 1.0)
     behind = measure_mean_misfit(filled[:, 1:].reshape(len(first), -1, after_identifier))
-    among = measure_mean_misfit(filled.reshape(len(first), -1, without))
+    among = measure_mean_misfit(filled.reshape(len(first), -1, with_first))
     is_enough = len(first) > 2 or numbers.shape[1] > 9  # two triangles fit, whatever they are
     if is_enough and min(behind, among) < _CLEARLY_BETTER * max(behind, among):
         return behind < among
     if is_outside:
         return True
     medians = np.nanmedian(others, axis=0)
-    near = others[:, np.argsort(np.abs(medians - np.median(first)))[:3]]
-    return bool(np.ptp(first) > 3 * (np.nanmax(near, axis=0) - np.nanmin(near, axis=0)).max())
+    nearest = others[:, np.argsort(np.abs(medians - np.median(first)))[:3]]
+    return bool(np.ptp(first) > 3 * (np.nanmax(nearest, axis=0) - np.nanmin(nearest, axis=0)).max())
 
 
 def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) -> Columns:
     """Columns that are x, y[, z] of one landmark after the other."""
     dim = choose_dimension(table.path, table.numbers(columns), dimension)
     if dim is None:
-        several = "twos or threes" if dimension is None else {2: "twos", 3: "threes"}[dimension]
-        expected = f"coordinates in {several} after the identifier"
+        tuples = "twos or threes" if dimension is None else {2: "twos", 3: "threes"}[dimension]
+        expected = f"coordinates in {tuples} after the identifier"
         raise make_format_error(table.path, expected, f"{len(columns)} columns", table.lines[0])
     return None, np.array(columns, dtype=np.intp).reshape(-1, dim)
 

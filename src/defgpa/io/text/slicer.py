@@ -156,18 +156,18 @@ def _find_point_lists(
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
             raise make_format_error(path, "a list of objects 'controlPoints'", points)
-    full: list[JsonObject] = [node for node in lists if node["controlPoints"]]
-    curves = [node for node in full if node.get("type") in _CURVES]
-    fiducials = [node for node in full if node.get("type") not in _CURVES]
-    if len(full) == 1 and (fiducials or options.curve_points is None):
-        return full[0], []
+    filled: list[JsonObject] = [node for node in lists if node["controlPoints"]]
+    curves = [node for node in filled if node.get("type") in _CURVES]
+    fiducials = [node for node in filled if node.get("type") not in _CURVES]
+    if len(filled) == 1 and (fiducials or options.curve_points is None):
+        return filled[0], []
     names = [str(node.get("name") or node.get("type", "Fiducial")) for node in fiducials or nodes]
     if len(fiducials) > 1:
         raise FormatError(
             f"{path} holds {len(fiducials)} lists of points ({list_names(names)}), and a file is "
             "one shape. Save each list in a file of its own."
         )
-    if not full:
+    if not filled:
         raise make_format_error(
             path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
         )
@@ -296,8 +296,8 @@ def _find_fcsv_columns(path: Path, lines: Sequence[str]) -> list[str]:
     """Find the names of the columns; without them, those of Slicer 4 or, with few, of 3."""
     version = next(_find_headers(lines, "Markups fiducial file version"), None)
     first = next((line for line in lines if line.strip(" \t,") and line[0] != "#"), "")
-    many = first.count(",") > _SLICER_3_COLUMNS.count(",")
-    default = (0, _COLUMNS if version or many else _SLICER_3_COLUMNS)
+    has_many = first.count(",") > _SLICER_3_COLUMNS.count(",")
+    default = (0, _COLUMNS if version or has_many else _SLICER_3_COLUMNS)
     at, column_names = next(_find_headers(lines, "columns"), default)
     columns = [name.strip().lower() for name in column_names.split(",")]
     if not {"x", "y", "z"} <= set(columns):

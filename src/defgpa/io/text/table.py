@@ -146,11 +146,11 @@ def _find_start(lines: Sequence[str]) -> tuple[int, str]:
 
 def _detect_delimiter(lines: Sequence[str]) -> str:
     """Detect the delimiter that is in every line, or else in most; "" is blanks."""
-    full = [line for line in lines if line.strip()]
-    marks = _DELIMITERS[:-1] if _has_decimals_between_blanks(full) else _DELIMITERS
-    shares = {mark: sum(mark in line for line in full) for mark in marks}
+    filled = [line for line in lines if line.strip()]
+    marks = _DELIMITERS[:-1] if _has_decimals_between_blanks(filled) else _DELIMITERS
+    shares = {mark: sum(mark in line for line in filled) for mark in marks}
     best = max(marks, key=shares.__getitem__)
-    return best if shares[best] * 2 >= max(len(full), 1) else ""
+    return best if shares[best] * 2 >= max(len(filled), 1) else ""
 
 
 def _has_decimals_between_blanks(lines: Sequence[str]) -> bool:
@@ -166,8 +166,8 @@ def _split_rows(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, lis
     if not delimiter:
         yield from ((at, _split_at_blanks(line)) for at, line in enumerate(lines, start=1))
         return
-    ended = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
-    reader = csv.reader(ended, delimiter=delimiter, skipinitialspace=True)
+    terminated = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
+    reader = csv.reader(terminated, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
         yield before + 1, list(map(remove_guard, row)) if any("'" in cell for cell in row) else row
@@ -306,11 +306,11 @@ def parse_first_rows(head: bytes) -> tuple[list[list[str]], str]:
     """Parse the first rows of a table from the first bytes of its file, and find the separator."""
     lines = decode_head(head).split("\n")
     start, hint = _find_start(lines)
-    full = [line for line in lines[start : start + 20] if line.strip()]
+    filled = [line for line in lines[start : start + 20] if line.strip()]
     if len(head) >= 4096:  # then the last line may end anywhere
-        full = full[:-1] or full
-    delimiter = hint or _detect_delimiter(full)
+        filled = filled[:-1] or filled
+    delimiter = hint or _detect_delimiter(filled)
     try:
-        return [row for _, row in _split_rows(full, delimiter)], delimiter
+        return [row for _, row in _split_rows(filled, delimiter)], delimiter
     except csv.Error:
         return [], delimiter

@@ -104,8 +104,8 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
         pixels = np.full_like(points, np.nan)
         open_ = ~np.isnan(points)
         exact = (np.round(quotients, decimals) for decimals in range(13))
-        near = (quotients, np.nextafter(quotients, np.inf), np.nextafter(quotients, -np.inf))
-        for candidate in (*exact, *near):
+        neighbours = (quotients, np.nextafter(quotients, np.inf), np.nextafter(quotients, -np.inf))
+        for candidate in (*exact, *neighbours):
             fits = open_ & (candidate * scale == points)
             pixels[fits] = candidate[fits]
             open_ &= ~fits
@@ -119,9 +119,9 @@ def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     budget, line = Budget(path), 1
     for section in _split_sections(path):
         opening, _, rows = section.partition("\n")
-        key, mark, value = opening.partition("=")
+        key, sign, value = opening.partition("=")
         key = key.strip().upper()
-        if not mark:
+        if not sign:
             _require_no_rows(section, line, "LM=", disagree)
         elif not _KEY.fullmatch(key):
             raise make_format_error(path, "KEY=value or coordinates", repr(opening.strip()), line)
@@ -139,12 +139,12 @@ def _split_sections(path: Path) -> Iterator[str]:
     pieces: list[str] = []
     for block in read_blocks(path):
         start = end = 0
-        while (mark := block.find("=", end)) >= 0:
-            key = block.rfind("\n", 0, mark) + 1
+        while (equals := block.find("=", end)) >= 0:
+            key = block.rfind("\n", 0, equals) + 1
             pieces.append(block[start:key])
             yield "".join(pieces)
             pieces, start = [], key
-            end = block.find("\n", mark)
+            end = block.find("\n", equals)
             end = len(block) if end < 0 else end
         pieces.append(block[start:])
     yield "".join(pieces)
@@ -194,8 +194,8 @@ def _build_specimen(
 ) -> Specimen:
     """Build a specimen from its landmarks and curves, multiplied by its ``SCALE``."""
     opening = record[0]
-    announced, _, name_behind = opening.value.partition("\t")  # Modan writes the name behind
-    landmarks = _check_block(path, replace(opening, value=announced), disagree)
+    count, _, name_after_count = opening.value.partition("\t")  # Modan writes the name behind
+    landmarks = _check_block(path, replace(opening, value=count), disagree)
     curves = _parse_curves(path, record, disagree)
     blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
     if len({block.shape[1] for block in blocks}) > 1:
@@ -210,7 +210,7 @@ def _build_specimen(
     image, identifier = words.get("IMAGE", ""), words.get("ID", "")
     metadata = {"images": image or None, "scales": scale, "comments": words.get("COMMENT")}
     return Specimen(
-        name=identifier or name_behind.strip() or PureWindowsPath(image).stem or name,
+        name=identifier or name_after_count.strip() or PureWindowsPath(image).stem or name,
         points=points,
         metadata={key: value for key, value in metadata.items() if value is not None},
         curves=tuple(name for names, _ in curves for name in names),
@@ -246,8 +246,8 @@ def _parse_curves(
             curves.append((number_labels(f"{kind}{present[kind]}_", len(points)), points))
     for kind, expected in announced.items():
         if expected != present[kind]:
-            promised = f"{expected} times POINTS= after {kind.upper()}S={expected}"
-            disagree(record[0].line, promised, str(present[kind]))
+            expectation = f"{expected} times POINTS= after {kind.upper()}S={expected}"
+            disagree(record[0].line, expectation, str(present[kind]))
     return curves
 
 

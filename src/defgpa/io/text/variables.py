@@ -27,9 +27,9 @@ def collect_metadata(
 ) -> dict[str, object]:
     """Collect what the rows of one specimen state about it in some columns, where they agree."""
     cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
-    agreed = {head: words for head, words in cells.items() if len(words) == 1}
+    constant = {head: words for head, words in cells.items() if len(words) == 1}
     return build_metadata(
-        {h: words.pop() for h, words in agreed.items() if not words <= {"", "NA"}}
+        {h: words.pop() for h, words in constant.items() if not words <= {"", "NA"}}
     )
 
 
