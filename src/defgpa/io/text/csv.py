@@ -20,10 +20,13 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing, read_head
 from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.text.across import read_array, read_coordinate_rows, read_single_coordinates
-from defgpa.io.text.bulk import read_in_bulk
-from defgpa.io.text.columns import find_coordinate_columns, find_plain_axes, find_serial_columns
+from defgpa.io.text.column_names import (
+    find_coordinate_columns,
+    find_plain_axes,
+    find_serial_columns,
+)
 from defgpa.io.text.deeplabcut import is_tracking_header, read_tracking
+from defgpa.io.text.large_tables import read_in_bulk
 from defgpa.io.text.lines import (
     decode_head,
     is_number,
@@ -32,7 +35,7 @@ from defgpa.io.text.lines import (
     replace_forbidden,
     warn,
 )
-from defgpa.io.text.rows import (
+from defgpa.io.text.row_tables import (
     find_anatomical_axes,
     find_roles,
     read_bare_rows,
@@ -45,6 +48,11 @@ from defgpa.io.text.rows import (
     read_under_axes,
 )
 from defgpa.io.text.table import format_csv, parse_first_rows, read_table
+from defgpa.io.text.transposed_tables import (
+    read_array,
+    read_coordinate_rows,
+    read_single_coordinates,
+)
 from defgpa.io.text.variables import format_variables
 from defgpa.shapes import Shapes
 

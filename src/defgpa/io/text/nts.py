@@ -21,7 +21,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, make_document
-from defgpa.io.text.columns import find_coordinate_columns
+from defgpa.io.text.column_names import find_coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
     Line,

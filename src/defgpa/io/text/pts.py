@@ -34,7 +34,7 @@ from defgpa.io.text.lines import (
     warn,
     warn_of_lost_labels,
 )
-from defgpa.io.text.rows import read_one_shape
+from defgpa.io.text.row_tables import read_one_shape
 from defgpa.io.text.table import read_table
 from defgpa.shapes import Shapes
 

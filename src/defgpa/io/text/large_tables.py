@@ -13,15 +13,15 @@ import numpy as np
 from defgpa.arrays import Array
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions
-from defgpa.io.text.across import find_array_slices
-from defgpa.io.text.columns import (
+from defgpa.io.text.column_names import (
     find_coordinate_columns,
     find_plain_axes,
     find_quality_columns,
 )
 from defgpa.io.text.lines import MISSING_WORDS
-from defgpa.io.text.rows import build_shapes_by_name, read_by_shape, read_under_axes
+from defgpa.io.text.row_tables import build_shapes_by_name, read_by_shape, read_under_axes
 from defgpa.io.text.table import Table, parse_table, remove_guard
+from defgpa.io.text.transposed_tables import find_array_slices
 
 _MIN_BYTES = 1_000_000  # below, the plain reader takes no time either
 _SAMPLE = 5  # lines that show how a table is written

@@ -20,7 +20,7 @@ from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions, make_document
-from defgpa.io.text.columns import find_coordinate_columns
+from defgpa.io.text.column_names import find_coordinate_columns
 from defgpa.io.text.dimension import measure_dissimilarity
 from defgpa.io.text.lines import is_number, warn
 from defgpa.io.text.table import Table, is_enumeration

@@ -15,7 +15,7 @@ from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document
-from defgpa.io.text.columns import (
+from defgpa.io.text.column_names import (
     Columns,
     find_coordinate_columns,
     find_plain_axes,

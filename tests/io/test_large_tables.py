@@ -5,7 +5,7 @@ import pytest
 
 from defgpa.errors import FormatError
 from defgpa.io import read_shapes, write_shapes
-from defgpa.io.text import bulk
+from defgpa.io.text import large_tables
 from defgpa.shapes import Shapes
 
 
@@ -26,7 +26,7 @@ def make_shapes(missing=False):
 def bulk_reads(monkeypatch):
     """What reading in bulk returned, one entry a file."""
     results = []
-    plain = bulk.read_in_bulk
+    plain = large_tables.read_in_bulk
 
     def record(path, options):
         results.append(plain(path, options))
