@@ -14,10 +14,10 @@ import pytest
 from app_support import wait_until
 
 import defgpa
-from defgpa.app.notes import collect_notes
 from defgpa.app.project import Project, Workspace
 from defgpa.app.server import open_first
 from defgpa.app.steps import correct, look
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.cli import main
 from defgpa.edits import read_edits
 from defgpa.errors import warn

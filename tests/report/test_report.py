@@ -30,10 +30,10 @@ from defgpa.palette import GROUP_COLOURS
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_methods, write_report
 from defgpa.report._display import MAX_LANDMARKS, choose_display, thin_landmarks
+from defgpa.report._encoding import dump_script_json, pack_positions
 from defgpa.report._groups import find_group_columns
-from defgpa.report._packing import dump_script_json, pack_positions
 from defgpa.report._scene import deform_lattice, find_motions, make_lattice
-from defgpa.report._words import describe_fit, format_code, format_number
+from defgpa.report._sentences import describe_fit, format_code, format_number
 from defgpa.warps import (
     Affine,
     FreeForm,

@@ -12,8 +12,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 from defgpa.alignment import Alignment
 from defgpa.app.methods import Method
-from defgpa.app.notes import collect_notes
 from defgpa.app.study import Cell, Study
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from defgpa.app.notes import collect_notes
 from defgpa.app.study import Study
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.diagnostics import Finding, Problem
 from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from defgpa.app.analyses import Analysis
 from defgpa.app.imports import IMPORTS
 from defgpa.app.jobs import Job
-from defgpa.app.notes import collect_notes
 from defgpa.app.project import EDITS, RESULTS, Project
 from defgpa.app.scripts import write_commands, write_python
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.edits import write_log
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.exports import export

@@ -149,7 +149,7 @@ class Server:
     def start_job(self, project: Project, values: Values) -> dict[str, object]:
         """Start long work; its progress is listened to elsewhere."""
         with IMPORTS:
-            from defgpa.app.work import choose_work
+            from defgpa.app.job_kinds import choose_work
 
         kind = str(values.get("kind") or "")
         work = choose_work(kind, project, self._analyse(project), values)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from defgpa.app.imports import IMPORTS
-from defgpa.app.notes import collect_notes
 from defgpa.app.settings import Reading
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.arrays import Array
 from defgpa.diagnostics import Finding
 from defgpa.diagnostics.preparation import flatten_planar, prepare_shapes

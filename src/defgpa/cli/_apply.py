@@ -182,6 +182,7 @@ def _apply_to_mesh(
     """Move a mesh; return its vertices (1, p, d) in the space of the fit, and their images."""
     import numpy as np
 
+    from defgpa.io.anatomical_space import convert_space
     from defgpa.io.mesh.files import (
         has_texture,
         read_mesh,
@@ -190,7 +191,6 @@ def _apply_to_mesh(
         write_space,
     )
     from defgpa.io.mesh.text import rewrite_obj
-    from defgpa.io.space import convert_space
 
     mesh = read_mesh(source)
     suffixes = {source.suffix.lower(), target.suffix.lower()}

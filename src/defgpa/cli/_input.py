@@ -170,7 +170,7 @@ def _note_unread_files(shapes: Shapes) -> None:
 
 def match_space(shapes: Shapes, model: Shapes) -> Shapes:
     """Bring shapes to the anatomical space of others, where both state one."""
-    from defgpa.io.space import convert_space
+    from defgpa.io.anatomical_space import convert_space
 
     space, wanted = shapes.metadata.get("space"), model.metadata.get("space")
     if space is None or wanted is None or space == wanted or shapes.n_dims != 3:

@@ -203,7 +203,7 @@ def _match_labels(
 ) -> tuple[str, ...]:
     """Return the landmarks of the reference that the labels of new shapes mean, one each."""
     from defgpa.errors import ShapeError
-    from defgpa.io.labels import split_numbered_labels
+    from defgpa.io.landmark_matching import split_numbered_labels
     from defgpa.shapes import number_labels
 
     if matches_by_position() and len(labels) == len(targets):

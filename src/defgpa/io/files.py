@@ -13,7 +13,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, FormatError, format_names
-from defgpa.io.space import express_missing_code
+from defgpa.io.anatomical_space import express_missing_code
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:

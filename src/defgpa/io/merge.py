@@ -15,13 +15,13 @@ import numpy as np
 from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
+from defgpa.io.anatomical_space import convert_space
 from defgpa.io.curves import equalise_curves
 from defgpa.io.files import abbreviate, decode_file_name
 from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
-from defgpa.io.labels import list_landmarks, match_landmarks
+from defgpa.io.landmark_matching import list_landmarks, match_landmarks
 from defgpa.io.limits import Budget
-from defgpa.io.names import Read, make_unique_names, rename_specimens, sort_documents
-from defgpa.io.space import convert_space
+from defgpa.io.specimen_names import Read, make_unique_names, rename_specimens, sort_documents
 from defgpa.io.text.lines import warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa.arrays import Array, Mask
-from defgpa.io.space import express_missing_code
+from defgpa.io.anatomical_space import express_missing_code
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT, Tuning
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from defgpa.errors import FormatError
+from defgpa.io.anatomical_space import convert_space
 from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
 from defgpa.io.limits import (
@@ -25,8 +26,7 @@ from defgpa.io.limits import (
     limit_memory,
     open_zip,
 )
-from defgpa.io.names import make_sort_key
-from defgpa.io.space import convert_space
+from defgpa.io.specimen_names import make_sort_key
 from defgpa.io.text.lines import collect_warnings, warn
 
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip

@@ -12,7 +12,7 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
-from defgpa.plot._ends import ShapeAxis, draw_ends
+from defgpa.plot._axis_ends import ShapeAxis, draw_ends
 from defgpa.shapes import Shapes
 from defgpa.statistics import EigenvalueVariance, Outliers, ShapePCA
 

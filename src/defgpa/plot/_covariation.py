@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.plot import _style as style
-from defgpa.plot._ends import ShapeAxis, draw_ends
+from defgpa.plot._axis_ends import ShapeAxis, draw_ends
 from defgpa.plot._views import choose_magnification, choose_view, draw_change, find_limits
 from defgpa.statistics import (
     EvolutionaryRates,

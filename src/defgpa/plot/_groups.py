@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from defgpa.palette import assign_looks
 from defgpa.plot import _style as style
-from defgpa.plot._ends import ShapeAxis, draw_ends
+from defgpa.plot._axis_ends import ShapeAxis, draw_ends
 from defgpa.statistics import Classification, Disparity, GroupAllometry, Trajectories
 
 

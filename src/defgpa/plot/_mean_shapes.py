@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 
 from defgpa.arrays import Array
 from defgpa.plot import _style as style
-from defgpa.plot._ends import ShapeAxis, draw_ends
+from defgpa.plot._axis_ends import ShapeAxis, draw_ends
 from defgpa.plot._views import (
     Links,
     choose_magnification,

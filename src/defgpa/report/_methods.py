@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from defgpa.alignment import Alignment
 from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError
+from defgpa.report._sentences import describe_model, format_percent
 from defgpa.report._statistics import Statistic
-from defgpa.report._words import describe_model, format_percent
 from defgpa.semilandmarks import SlidShapes
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration

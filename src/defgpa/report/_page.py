@@ -16,14 +16,14 @@ from defgpa.diagnostics.suspects import explain_rejection
 from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.report import _tables as tables
 from defgpa.report._display import MAX_PAIRS, Display, choose_display
+from defgpa.report._encoding import dump_script_json, list_finite
 from defgpa.report._groups import Columns, find_group_columns, note_many_groups
 from defgpa.report._methods import write_methods
-from defgpa.report._packing import dump_script_json, list_finite
 from defgpa.report._photographs import find_photographs
 from defgpa.report._scene import build_scene
+from defgpa.report._sentences import describe_fit, format_number, list_warnings
 from defgpa.report._shape_space import build_shape_space
 from defgpa.report._statistics import Links, Statistic, build_sections
-from defgpa.report._words import describe_fit, format_number, list_warnings
 from defgpa.solvers.registration import MotionRegistration
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Mask
 from defgpa.procrustes import ORTHOGONAL, ORTHOGONAL_SIMILARITY, Motion, fit_motions
 from defgpa.report._display import Display
+from defgpa.report._encoding import pack_distances, pack_integers, pack_positions
 from defgpa.report._groups import Columns, number_groups
-from defgpa.report._packing import pack_distances, pack_integers, pack_positions
 
 if TYPE_CHECKING:
     from defgpa.model_selection import CrossValidation

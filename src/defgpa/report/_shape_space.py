@@ -10,10 +10,10 @@ from defgpa.alignment import Alignment
 from defgpa.errors import DefgpaError
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report._display import Display
+from defgpa.report._encoding import list_finite, pack_distances, pack_positions
 from defgpa.report._groups import Columns
-from defgpa.report._packing import list_finite, pack_distances, pack_positions
 from defgpa.report._scene import make_lattice
-from defgpa.report._words import format_number, format_percent
+from defgpa.report._sentences import format_number, format_percent
 from defgpa.statistics import Outliers, ShapePCA, outliers
 from defgpa.warps import fit_interpolating_spline
 

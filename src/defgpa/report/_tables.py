@@ -15,8 +15,8 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.arrays import rms_radius
 from defgpa.diagnostics.solution import SpectralDiagnostics
+from defgpa.report._sentences import abbreviate, format_code, format_number, format_percent
 from defgpa.report._shape_space import LARGELY_ESTIMATED
-from defgpa.report._words import abbreviate, format_code, format_number, format_percent
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
 from defgpa.statistics.specimens import rms_by_shape

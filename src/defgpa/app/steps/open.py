@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from defgpa import __version__
 from defgpa.app.imports import IMPORTS
-from defgpa.app.notes import collect_notes
 from defgpa.app.project import FILES, Project, Workspace
 from defgpa.app.requests import Values, get_text
 from defgpa.app.steps.look import describe_project
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.errors import DefgpaError
 from defgpa.io import write_shapes
 from defgpa.io.limits import get_max_file_size

@@ -20,6 +20,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import FormatError
+from defgpa.io.anatomical_space import convert_space
 from defgpa.io.atomic import write_text
 from defgpa.io.files import (
     abbreviate,
@@ -30,7 +31,6 @@ from defgpa.io.files import (
     read_bytes,
 )
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
-from defgpa.io.space import convert_space
 from defgpa.io.text.lines import (
     JsonObject,
     normalise_newlines,

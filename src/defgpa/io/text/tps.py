@@ -25,7 +25,7 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_default_name
 from defgpa.io.limits import Budget
-from defgpa.io.names import IDENTIFIER
+from defgpa.io.specimen_names import IDENTIFIER
 from defgpa.io.text.lines import (
     Disagree,
     collect_disagreements,

@@ -1,5 +1,5 @@
 "use strict";
-// The numbers of the page, unpacked from what Python has packed (_packing.py).
+// The numbers of the page, unpacked from what Python has packed (_encoding.py).
 
 const page = JSON.parse(document.getElementById("page-data").textContent);
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from defgpa.app.analyses import Analysis
 from defgpa.app.jobs import Job
 from defgpa.app.methods import Method, describe_estimator
-from defgpa.app.notes import collect_notes
 from defgpa.app.project import Project
 from defgpa.app.requests import Values
 from defgpa.app.results import write_results
+from defgpa.app.thread_warnings import collect_notes
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AlignmentEstimator
 from defgpa.model_selection import (

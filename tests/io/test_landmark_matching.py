@@ -7,7 +7,7 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
-from defgpa.io.labels import _is_respelling
+from defgpa.io.landmark_matching import _is_respelling
 
 RNG = np.random.default_rng(5)
 PLACES = RNG.normal(size=(12, 3)).round(3)
