@@ -1,4 +1,4 @@
-"""The result: one reference, one warp per shape, how well they agree, and the shapes in its spaces.
+"""The result of a fit: reference, warps, errors, and the shapes in three spaces.
 
 Aligned: through the warps, deformation removed. Superimposed: by similarity alone, deformation
 kept. Back-projected: the reference mapped into each shape by the inverse of its warp,

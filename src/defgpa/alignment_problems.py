@@ -152,7 +152,7 @@ class ElasticProblem:
         return fit_elastic(self.anchors, inverse, self.starts, dial, tuning, axes)
 
     def align(self, dial: Dial) -> Alignment:
-        """Align the shapes at one position of the dial; nothing anchors at its soft end."""
+        """Align the shapes at one rigidity; at its soft end no rigid solution is needed."""
         linear = self.linear  # raises where affine maps are not free
         if dial.firmness == 0.0:
             return self._align_softly()

@@ -24,7 +24,7 @@ def freeze(array: _A) -> _A:
 
 
 class Stack:
-    """A dataclass that an index takes a part of: its arrays have one entry per shape in front.
+    """A dataclass whose arrays have one entry per shape; indexing selects shapes.
 
     Fields that are neither arrays nor stacks are shared by all shapes.
     """
@@ -44,7 +44,7 @@ _S = TypeVar("_S", bound=Stack)
 
 
 def join_stacks(stacks: Sequence[_S]) -> _S:
-    """Join stacks behind each other; what they share is that of the first."""
+    """Concatenate stacks; fields without a shape axis are those of the first."""
     first = stacks[0]
     if len(stacks) == 1:
         return first
@@ -71,7 +71,7 @@ def rms(vectors: Array) -> float:
 
 
 def median_of_finite(values: Array, axis: int) -> Array:
-    """Compute medians along an axis, skipping NaN; NaN where there is nothing else.
+    """Compute medians along an axis, skipping NaN; NaN for slices that are all NaN.
 
     The same as `numpy.nanmedian`, without its warning and several times faster.
 

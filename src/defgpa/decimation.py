@@ -23,7 +23,7 @@ class DecimatedSurface(NamedTuple):
 
 
 def decimate_surface(points: Array, faces: Index, max_vertices: int) -> DecimatedSurface:
-    """Choose at most so many vertices of a mesh, evenly over it, and triangles between them.
+    """Choose at most this many vertices of a mesh, evenly spread, and triangles between them.
 
     Every vertex is merged into the kept vertex that is nearest along the surface, so that sheets
     that lie close to each other do not grow together. A triangle stays where its corners are

@@ -205,7 +205,7 @@ def _check_target(action: Action, target: object) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True)
 class EditLog:
-    """Edits in the order in which they apply, and those that were undone.
+    """Edits in their order, and undone edits that can be redone.
 
     Examples
     --------
@@ -408,7 +408,7 @@ class _State:
                 pass
 
     def finish(self) -> Shapes:
-        """Return the shapes without what is excluded, or raise where nothing is left."""
+        """Return the shapes without excluded specimens and landmarks; raise if nothing is left."""
         shapes = self.shapes.with_points(self.points)
         specimens = [i for i in range(shapes.n_shapes) if i not in self.excluded_specimens]
         landmarks = [j for j in range(shapes.n_landmarks) if j not in self.excluded_landmarks]

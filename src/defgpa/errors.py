@@ -1,4 +1,4 @@
-"""Every error a user can meet says who, what and what to do.
+"""Errors and warnings: each names the culprit, the value and the remedy.
 
 DefgpaError
 ├── ShapeError               the shapes cannot be used as they are
@@ -28,11 +28,11 @@ class ShapeError(DefgpaError, ValueError):
 
 
 class DegenerateShapeError(ShapeError):
-    """The points do not determine what is asked of them."""
+    """Points that do not determine the warp or the motion asked of them."""
 
 
 class FormatError(DefgpaError, ValueError):
-    """A file does not say what its format promises."""
+    """A file that does not follow its format."""
 
 
 class NotConvergedError(DefgpaError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The estimators: parameters in, an Alignment out, with scikit-learn's manners."""
+"""Estimators with scikit-learn's interface: parameters in, an Alignment out."""
 
 from __future__ import annotations
 
@@ -500,7 +500,7 @@ class ElasticGPA(WarpEstimator):
 
     @property
     def _deformable(self) -> DefGPA:
-        """The deformable method of the same warps: where one of the descents starts."""
+        """The deformable method with the same warps, from which one of the descents starts."""
         return DefGPA(self._model, memory_budget=self.memory_budget, tuning=self.tuning)
 
     @property

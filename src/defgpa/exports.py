@@ -1,4 +1,4 @@
-"""An alignment in the files that other programs open next.
+"""Export an alignment to files of other programs.
 
 3D Slicer's SlicerMorph reloads a folder of tables; R reads arrays p × k × n (``readRDS``) or tables
 for geomorph's ``arrayspecs``; MorphoJ reads tab-separated text; viewers read meshes. Landmarks

@@ -1,4 +1,4 @@
-"""Meshes and clouds of points through a warp, and errors as colours a viewer can show.
+"""Warp meshes and clouds of points, and colour meshes by error.
 
 A warp moves vertices and nothing else: faces, colours and scalar fields stay what they are.
 """

@@ -24,7 +24,7 @@ from defgpa.geometry import Geometry, measure_geometry
 
 @dataclass(frozen=True)
 class Motions:
-    """A family of motions: rotations and translations, and what else is allowed.
+    """A family of motions: rotation and translation, perhaps with scaling and reflection.
 
     Parameters
     ----------

@@ -202,7 +202,7 @@ class Shapes:
         return freeze(values)
 
     def _explain_weights(self, weights: ArrayLike) -> str:
-        """Say which weight is no number, or which shape has another count of them."""
+        """Explain which weight is no number, or which shape has a wrong count of them."""
         table, size = np.asarray(weights, dtype=object), (self.n_shapes, self.n_landmarks)
         problem = f"got {weights!r:.40}"
         if table.shape == size:
@@ -374,7 +374,7 @@ class Shapes:
         )
 
     def without(self, landmarks: Sequence[int] | Index) -> Shapes:
-        """Leave out landmarks (by number), and the faces that have one of them as a corner."""
+        """Return the shapes without these landmarks (numbers), and without faces that use them."""
         remaining = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
         return self._replace(
             points=self.points[:, remaining],
@@ -560,7 +560,7 @@ def find_landmark_numbers(
 
 
 def _convert_points(points: object) -> Array:
-    """Return an (n, m, d) float64 copy of whatever holds the points, or raise a ShapeError."""
+    """Return a float64 copy (n, m, d) of the points, or raise a ShapeError."""
     if isinstance(points, Shapes):
         return np.array(points.points, order="C")
     if isinstance(points, (list, tuple)):
@@ -622,7 +622,7 @@ def _check_equal_sizes(shapes: Sequence[ArrayLike]) -> ArrayLike | Sequence[Arra
 
 
 def _convert_numbers(values: object, word: str) -> Array:
-    """Return a copy as real float64 numbers; a ShapeError says what they are instead."""
+    """Return a float64 copy; raise a ShapeError if the values are no real numbers."""
     array = np.asarray(values)
     if array.dtype.kind == "c":
         raise ShapeError(f"The {word} must be real numbers; got complex ones.")
@@ -665,7 +665,7 @@ def _make_labels_once(prefix: str) -> tuple[str, ...]:
 def _check_labels(
     labels: Sequence[str] | None, count: int, word: str, owner: str, prefix: str
 ) -> tuple[str, ...]:
-    """Return ``count`` unique strings, numbered ones where there are none."""
+    """Return ``count`` unique labels, or numbered ones if none are given."""
     if labels is None:
         return number_labels(prefix, count)
     if isinstance(labels, str) or not isinstance(labels, Iterable):

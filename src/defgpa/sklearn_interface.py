@@ -1,4 +1,4 @@
-"""What scikit-learn expects of an estimator: parameters, tags, containers, and clear complaints."""
+"""The interface of scikit-learn: parameters, tags, containers, and clear errors."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class SklearnInterface(BaseEstimator):
 
 
 def _explain_parameter(owner: str, name: str, accepted: Sequence[str]) -> str:
-    """Say where a parameter belongs that an estimator does not have, if it does anywhere."""
+    """Explain an unknown parameter by the object that has one of this name, if there is one."""
     if name == "scale" and "proportions" in accepted:
         return (
             f"{owner} has no 'scale': write {owner}(warp, proportions=[λ1, …, λd]) to state the "

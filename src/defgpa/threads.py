@@ -64,7 +64,7 @@ def _count_cores() -> int:
 
 
 class _Limit:
-    """Who holds BLAS to one thread, and what it had before.
+    """The number of threads that hold BLAS to one thread, and its earlier setting.
 
     BLAS has one limit for the whole process: holders on several threads must not restore what
     another of them had set.
@@ -81,7 +81,7 @@ _limit = _Limit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: from when the first holder comes until the last one leaves."""
+    """Hold BLAS to one thread while any caller is in this context."""
     limit = _limit
     with limit.lock:
         limit.holders += 1
@@ -111,7 +111,7 @@ def use_threads(allowed: int | None = None) -> Iterator[None]:
 
 
 def choose_threads(features: int) -> AbstractContextManager[None]:
-    """Choose one thread for work on few features in all, else as many as allowed."""
+    """Choose one thread for work on few features, else as many as allowed."""
     return one_blas_thread() if features <= _LITTLE else use_threads()
 
 

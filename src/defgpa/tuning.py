@@ -1,4 +1,4 @@
-"""The numbers that tune: thresholds and sizes that no result should depend on, in one value.
+"""Tuning: thresholds and sizes that no result should depend on, in one value.
 
 Every one of them was chosen by measuring; a test that needs another passes another value.
 """

@@ -1,4 +1,4 @@
-"""What the page asks of aligned specimens: morphospace, shapes in it, size, groups, tests."""
+"""Analyses of aligned specimens for the page: morphospace, size, groups, tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 class Drawing(TypedDict):
-    """A shape as the page draws it: landmarks (m, d), the mean, in 2-D the lines of its grid."""
+    """Drawing of a shape: landmarks (m, d), the mean shape and, in 2-D, lines of a bent grid."""
 
     points: Array
     mean: Array
@@ -196,7 +196,7 @@ class Analysis:
     def regress_on_size(
         self, n_permutations: int, seed: int, progress: Progress
     ) -> dict[str, object]:
-        """Return the allometry: scores along it, and the shapes at both ends of the sizes."""
+        """Return the allometry: regression scores, and shapes predicted for the extreme sizes."""
         with collect_notes():
             result = allometry(
                 self.alignment, n_permutations=n_permutations, seed=seed, progress=progress
@@ -215,7 +215,7 @@ class Analysis:
         }
 
     def rank_outliers(self, column: str = "") -> list[dict[str, object]]:
-        """Return the specimens by how odd they are, within groups where a column is named."""
+        """Return the specimens ranked as outliers, within groups where a column is named."""
         groups = self.study.columns_in_analysis.get(column) if column else None
         with collect_notes():
             return outliers(self.alignment, groups).table()
@@ -223,7 +223,7 @@ class Analysis:
     def test(
         self, formula: str, n_permutations: int, seed: int, pairwise: str, progress: Progress
     ) -> dict[str, object]:
-        """Return the table of a formula, comparisons of its groups, and its effects as shapes."""
+        """Return the ANOVA table of a formula, pairwise comparisons, and its effects as shapes."""
         with collect_notes() as notes:
             model = self.fit_model(formula, n_permutations, seed, progress)
             result: dict[str, object] = {
@@ -257,7 +257,7 @@ class Analysis:
         return self._models[key]
 
     def _list_effects(self, model: ProcrustesAnova) -> list[dict[str, object]]:
-        """List, for each column of a model, the shapes it predicts from one end to the other."""
+        """List, for each variable of a model, the shapes predicted at both ends of its range."""
         sizes = centroid_sizes(self.alignment).tolist()
         columns = {
             name: values

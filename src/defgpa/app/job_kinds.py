@@ -1,4 +1,4 @@
-"""The long work of the page: comparing methods, choosing the smoothing, tests, writing results."""
+"""Functions of long jobs: comparing methods, choosing the smoothing, tests, writing results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CURVE = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn po
 def choose_work(
     kind: str, project: Project, analysis: Analysis, values: Values
 ) -> Callable[[Job], object]:
-    """Return the work of a kind on a project as it is now, to be run by a job."""
+    """Return the function that a job of this kind runs on a project as it is now."""
     shapes, test = project.study.shapes, project.settings["test"]
     columns = project.settings["asymmetry"]
     count, seed = test["n_permutations"], test["seed"]
@@ -63,7 +63,7 @@ def choose_fold_size(shapes: Shapes) -> int:
 
 
 def compare_methods(job: Job, shapes: Shapes) -> dict[str, object]:
-    """Compare all methods, telling each row as it is there; then say which to take, and why."""
+    """Compare all methods, reporting each row when it is ready; then recommend one, and say why."""
     fold_size = choose_fold_size(shapes)
     methods = default_methods()
     with collect_notes() as notes:
@@ -112,7 +112,7 @@ def _describe(estimator: AlignmentEstimator) -> dict[str, object]:
 
 
 def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, object]:
-    """Choose the smoothing by cross-validation, telling each point of the curve as it is there."""
+    """Choose the smoothing by cross-validation, reporting each point of the curve when ready."""
     fold_size = choose_fold_size(shapes)
     estimator = method.estimator
     fixed = {"rigidities": [method.rigidity]} if method.kind == "elastic" else {}

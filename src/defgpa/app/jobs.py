@@ -20,7 +20,7 @@ class CancelledWork(BaseException):
 
 @dataclass
 class Job:
-    """One piece of work: what it does, how far it is, what came of it.
+    """A job: its function, its progress, its events and its result.
 
     ``events`` grows; whoever listens has read some of them and waits for more.
     """
@@ -56,7 +56,7 @@ class Job:
         self._cancelled.set()
 
     def run(self, work: Callable[[Job], object]) -> None:
-        """Do the work; what comes of it is the last event."""
+        """Run the work, and send its result or its error as the last event."""
         last: dict[str, object]
         try:
             with use_page_wording():

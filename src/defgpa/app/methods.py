@@ -116,7 +116,7 @@ class Method:
 
 
 def describe_estimator(estimator: AlignmentEstimator) -> Method | None:
-    """Return the method that an estimator is; None where the page offers no such method."""
+    """Return the method (settings of the page) of an estimator; None if there is none like it."""
     with IMPORTS:
         from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
         from defgpa.warps import Affine, ThinPlateSpline

@@ -100,7 +100,7 @@ class Project:
 
     @contextmanager
     def changing(self, revision: str) -> Iterator[None]:
-        """Change the project as it was at a revision; refuse where it has changed since."""
+        """Hold the project for a change of this revision; refuse if somebody changed it since."""
         with self.lock:
             if revision != self.revision:
                 raise ConflictError(
@@ -110,7 +110,7 @@ class Project:
             yield
 
     def change_log(self, change: Callable[[EditLog], EditLog]) -> None:
-        """Replace the log of edits by a changed one that can be applied, and write it."""
+        """Replace the log of edits by the result of a function, check it, and write it."""
         with self.lock:
             log = change(self.log)
             study = self.study.with_edits(log.edits)
@@ -183,7 +183,7 @@ class Project:
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
     def _refresh(self) -> None:
-        """Read edits and settings again if somebody else has written them."""
+        """Read edits and settings again if their files have changed."""
         stamps = self._read_stamps()
         if stamps == self._stamps:
             return
@@ -235,7 +235,7 @@ class Workspace:
             return self._open[name]
 
     def create(self, title: str, links: Sequence[Path] = ()) -> Project:
-        """Make a new, empty project; links are files and folders that stay where they are."""
+        """Make a new, empty project; with links, the landmark files stay where they are."""
         stem = re.sub(r"[^\w-]+", "-", _make_printable(title))[:60].strip("-") or "project"
         with self._lock:
             used_names = {name.casefold() for name in self._list_folders()}

@@ -1,4 +1,4 @@
-"""The queue of what looks wrong, worst first, each with what could be done about it."""
+"""The queue of suspicions, the worst first, each with its remedies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Item:
 
 
 def list_queue(study: Study) -> list[dict[str, object]]:
-    """Return what looks wrong with the specimens, the worst first, without what was accepted."""
+    """Return the suspicions about specimens, the most doubtful first, without accepted ones."""
     items = list(_list_findings(study))
     queued = {item.specimen for item in items}
     items += [item for item in _list_outliers(study) if item.specimen not in queued]

@@ -1,4 +1,4 @@
-"""What a request says, checked: numbers, names, edits.
+"""Parse and check the fields of requests: numbers, names, edits.
 
 Specimens and landmarks are numbers in the order of the files: names of files may hold bytes that
 are no character, and never have to be sent back.
@@ -42,7 +42,7 @@ async def read_values(request: Request) -> dict[str, object]:
 
 
 def get_text(values: Values, key: str) -> str:
-    """Return a word of a request; empty where it is not given."""
+    """Return a text field of a request, empty if it is absent."""
     return str(values.get(key) or "")
 
 

@@ -1,4 +1,4 @@
-"""What is answered: values as JSON, points and meshes as bytes, pictures, errors as sentences."""
+"""Make responses: values as JSON, points and meshes as bytes, pictures, errors as sentences."""
 
 from __future__ import annotations
 

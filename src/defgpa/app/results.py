@@ -1,4 +1,4 @@
-"""Everything a project takes away, written into its folder of results in one piece."""
+"""Write the results of a project into its folder, all of them or none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PARTS = {
 def write_results(
     job: Job, project: Project, analysis: Analysis, parts: Sequence[str]
 ) -> list[str]:
-    """Write the chosen parts; what was there before of them is replaced.
+    """Write the chosen results, replacing those of an earlier run.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
 
 
 def describe_methods(project: Project, analysis: Analysis) -> str:
-    """Return a paragraph for the methods section, with what it cites."""
+    """Return the paragraph for the methods section of an article, with its references."""
     with IMPORTS:
         from defgpa.report import write_methods
 

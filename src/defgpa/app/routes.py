@@ -1,4 +1,4 @@
-"""Every address that is answered, and the function that answers it.
+"""Routes: every address, and the function that answers it.
 
 What computes is loaded when it is first asked for: the page is there before.
 """
@@ -183,7 +183,7 @@ class Server:
         )
 
     def _analyse(self, project: Project) -> Analysis:
-        """Return the analysis of the project as it is now, computed once."""
+        """Return the analysis of the project in its present state, computed once."""
         with IMPORTS:
             from defgpa.app.analyses import Analysis
 

@@ -1,4 +1,4 @@
-"""What is on the screen as a script: Python, and commands of the shell.
+"""Write scripts that repeat an analysis of the page: Python, and commands of the shell.
 
 Both start from the original files and the log of edits, and give the digits that the page shows.
 """
@@ -21,7 +21,7 @@ _SWITCHES: dict[tuple[str, object], str] = {
 
 
 def write_python(project: Project) -> str:
-    """Return a Python script that does again what the project shows, from its folder."""
+    """Return a Python script that repeats the analysis of the project from its folder."""
     study, method, test = project.study, project.method, project.settings["test"]
     asymmetry = list_asymmetry_columns(project.settings["asymmetry"])
     sources, tables = _make_relative(project, study.sources), _make_relative(project, study.tables)
@@ -89,7 +89,7 @@ def write_python(project: Project) -> str:
 
 
 def write_commands(project: Project) -> str:
-    """Return commands of the shell that do again what the project shows, from its folder."""
+    """Return shell commands that repeat the analysis of the project from its folder."""
     study, method, test = project.study, project.method, project.settings["test"]
     words = [
         *_make_relative(project, study.sources),

@@ -1,4 +1,4 @@
-"""Who may speak to the server: one browser on this machine that knows the token.
+"""Access to the server: one browser on this machine that has the token.
 
 A page of another site cannot read or change anything: its requests have another ``Origin``, a name
 it rebinds to this machine is another ``Host``, and it does not know the token, which is handed over
@@ -75,7 +75,7 @@ class Access:
         return None
 
     def is_token(self, word: str) -> bool:
-        """Return whether a word is the token, in a time that tells nothing about it."""
+        """Return whether a word is the token, in constant time."""
         return secrets.compare_digest(word.encode(), self.token.encode())
 
     def _has_cookie(self, headers: Headers) -> bool:

@@ -86,7 +86,7 @@ def make_settings(title: str = "", links: list[str] | None = None) -> Settings:
 
 
 def read_settings(folder: Path) -> Settings:
-    """Read the settings of a project, with the default of what they do not say."""
+    """Read the settings of a project, with defaults for those that are absent."""
     path = folder / SETTINGS
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ def write_settings(folder: Path, settings: Settings) -> None:
 
 
 def check_setting(key: str, value: object) -> object:
-    """Return the value of a setting as it is kept, or refuse it."""
+    """Return a valid value of a setting, or refuse it."""
     if key == "title" and isinstance(value, str):
         return value[:200]
     if key == "method":

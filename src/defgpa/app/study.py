@@ -1,4 +1,4 @@
-"""What a project computes: its files as shapes, edits applied, superimposed, looked through.
+"""Compute the shapes of a project: files read, edits applied, superimposed, screened.
 
 Nothing here computes anything itself: every number comes from a public function of the package.
 A study does not change; an edit makes a new one that shares what the files hold. Estimators and
@@ -62,7 +62,7 @@ class MeanPlace(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The shapes of a project and what is known about them.
+    """The shapes of a project with its edits, and all that is computed of them.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Study:
 
     @cached_property
     def sizes(self) -> list[float | None]:
-        """The centroid size of every specimen of the files; None where it is not analysed."""
+        """The centroid size of every specimen of the files; None for specimens not analysed."""
         with IMPORTS:
             from defgpa.statistics import centroid_sizes
 
@@ -207,7 +207,7 @@ class Study:
         }
 
     def find_mean_place(self, specimen: int) -> MeanPlace | None:
-        """Return where the mean shape lies in the coordinates of one specimen of the files.
+        """Return the mean shape in the coordinates of one specimen of the files.
 
         It is posed in the L1 norm, so that swapped or misplaced landmarks do not tilt it. None
         where the specimen is not analysed or shows too little.
@@ -234,7 +234,7 @@ class Study:
 
 
 def read_study(paths: Sequence[Path], reading: Reading) -> Study:
-    """Read the files of a project, each as what it is.
+    """Read the files of a project: landmarks, tables, photographs and meshes.
 
     Parameters
     ----------

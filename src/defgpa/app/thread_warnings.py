@@ -1,4 +1,4 @@
-"""What the package warns of, collected thread by thread."""
+"""Collect the warnings of the package, those of each thread apart."""
 
 from __future__ import annotations
 

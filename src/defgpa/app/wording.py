@@ -1,4 +1,4 @@
-"""What the page calls remedies and options in the messages of the library."""
+"""Wording of the page: names of remedies and options in the messages of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of statistics share: read, test with a bar that moves, show, write, report."""
+"""The frame of the statistics commands: read, test with a progress bar, show, write, report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def analysis_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 class ResultNames(NamedTuple):
-    """What a command calls its report, its summary, and its files without their endings."""
+    """File names of a command's results: its report, its summary and the stems of its tables."""
 
     title: str
     manifest: str
@@ -60,7 +60,7 @@ class ResultNames(NamedTuple):
 
 @dataclass
 class Analysis:
-    """The specimens of one command, and what it has found about them.
+    """The specimens that a command analyses, and the results it has collected.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Analysis:
     reported: list[TabularStatistic] = field(default_factory=list)
 
     def find_column(self, name: str, option: str) -> Sequence[object]:
-        """Return one column, or an error that names the option and what there is."""
+        """Return one column, or raise an error that names its option and all columns."""
         return find_column(self.columns, name, option)
 
     def find_labels(self, names: str, option: str) -> list[str]:
@@ -107,7 +107,7 @@ class Analysis:
             return test(*arguments, **settings, **self.chance, progress=tick)
 
     def fit_model(self, formula: str, **settings: object) -> ProcrustesAnova:
-        """Test the terms of a formula; where a column is lacking, say how to give one."""
+        """Test the terms of a formula; if a column is absent, say how to give one."""
         from defgpa.errors import DefgpaError
         from defgpa.statistics import procrustes_anova
 
@@ -157,7 +157,7 @@ def open_analysis(
     rejected: str = "measured",
     inputs: Sequence[str] = (),
 ) -> Iterator[Analysis]:
-    """Read the specimens, yield their analysis, and write what it found, all of it or nothing.
+    """Read the specimens, yield their analysis, and write all its results at the end, or none.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def _apply_to_image(
 
 
 def _note_if_outside(console: Console, corners: Array, landmarks: Array, name: str) -> None:
-    """Say so where landmarks lie outside the image: it is another one, or y points elsewhere."""
+    """Note landmarks outside the image, as of another image or with y pointing the other way."""
     import numpy as np
 
     low, high = corners.min(axis=0), corners.max(axis=0)
@@ -168,7 +168,7 @@ def _note_if_outside(console: Console, corners: Array, landmarks: Array, name: s
 def _choose_map(
     alignment: Alignment, number: int, direction: str
 ) -> tuple[Callable[[Array], Array], str, Array]:
-    """Return the warp of a shape or its inverse, whose landmarks points should be among, these."""
+    """Return the warp of a shape or its inverse, the name of its domain, and landmarks there."""
     warp = alignment.warps[number]
     if direction == "forward":
         return warp, repr(alignment.shapes.names[number]), alignment.shapes[number]
@@ -246,7 +246,7 @@ def _note_if_far(console: Console, points: Array, owner: str, landmarks: Array) 
 
 
 def _find_shape(word: str, shapes: Shapes) -> int:
-    """Return the index of a shape that is given by its name or, from 1, its number."""
+    """Return the index of a shape given by name or by number, counted from 1."""
     if word in shapes.names or not (word.isascii() and word.isdigit()):
         return shapes.index(word)
     if not 1 <= int(word) <= shapes.n_shapes:

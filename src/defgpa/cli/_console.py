@@ -1,4 +1,4 @@
-"""What a person sees: tables on standard output, notes and progress on standard error."""
+"""Console output: tables on standard output, notes and progress on standard error."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Console:
             (self.say if "  " in line else self.say_paragraph)(line)
 
     def messages(self) -> dict[str, object]:
-        """Return what every command tells machines besides its results."""
+        """Return the notes and findings that every command adds to its JSON."""
         return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
 
     def result(self, results: Mapping[str, object]) -> None:
@@ -166,7 +166,7 @@ class Console:
 
 
 def merge_messages(messages: Sequence[str]) -> list[str]:
-    """Say once what several files or methods say alike (``file: sentence``)."""
+    """Merge equal messages about several files (``file: sentence``) into one."""
     heads: dict[str, list[str]] = {}
     for message in messages:
         head, colon, sentence = message.partition(": ")

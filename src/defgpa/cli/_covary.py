@@ -121,7 +121,7 @@ def _add_pls(analysis: Analysis, pls: TwoBlockPLS) -> None:
 
 
 def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]]) -> None:
-    """Test integration and modularity of every hypothesis, and compare them where several are."""
+    """Test integration and modularity under every hypothesis, and compare several hypotheses."""
     from defgpa.statistics import compare_effect_sizes, integration, modularity
 
     for name, run_test in {"integration": integration, "modularity": modularity}.items():

@@ -178,7 +178,7 @@ def command(
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """The options that say how to align, as they were typed."""
+    """The options of the command line that choose the method, unparsed."""
 
     method: str | None = None
     warp: str | None = None
@@ -284,7 +284,7 @@ class MethodOptions:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit with what was learnt on the way to it."""
+    """A fit, with the comparison or smoothing path that chose it."""
 
     method: str
     estimator: AlignmentEstimator

@@ -239,7 +239,7 @@ def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> 
 def _describe_suspicions(
     screening: Screening, suspects: Sequence[Suspect], shapes: Shapes
 ) -> Iterator[tuple[str, str]]:
-    """Yield shapes and what is odd about them, one phrase each."""
+    """Yield each suspicious shape with a phrase about it."""
     rejected = {suspect.shape: suspect.reason for suspect in suspects if not suspect.landmarks}
     explained = {suspect.shape for suspect in suspects} - rejected.keys()
     for name in dict.fromkeys((*screening.outliers, *rejected)):
@@ -263,7 +263,7 @@ def _describe_suspicions(
 
 
 def _describe_suspect(suspect: Suspect) -> str:
-    """Describe landmarks that do not fit, with where the others have the first of them."""
+    """Describe landmarks that do not fit, and where the first of them is expected."""
     labels = format_some(suspect.landmarks, _MANY)
     if suspect.reason == "exchanged":
         return f"landmarks {' and '.join(suspect.landmarks)} look exchanged"
@@ -277,7 +277,7 @@ def _describe_suspect(suspect: Suspect) -> str:
 
 
 def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """Yield shapes of another size, many of them in one phrase."""
+    """Yield shapes of outlying size with a phrase, many of them in one."""
     if len(sizes) <= _MANY:
         for name, size in sizes.items():
             yield name, f"{_format_ratio(size)} the usual size: other units?"

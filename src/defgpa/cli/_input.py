@@ -1,4 +1,4 @@
-"""Words of the command line to shapes, to what a table knows about them, and to estimators."""
+"""Parse the command line into shapes, covariates and estimators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EDITS = "defgpa.edits"  # where a command keeps the corrections it made
 def read_input(
     source: Sequence[str], space: str | None = None, incomplete: str = "error"
 ) -> Shapes:
-    """Read the shapes of the files named on the command line, as its options want them."""
+    """Read the shapes of the files on the command line, with the reading options given there."""
     from defgpa.edits import Action, Edit
     from defgpa.io import read_shapes
 
@@ -55,7 +55,7 @@ def read_input(
 
 
 def list_edits() -> list[Edit]:
-    """Return all corrections made by `read_input`, as the log of the app has them."""
+    """Return all corrections made by `read_input`, as entries of an edit log."""
     return list(click.get_current_context().meta.get(_EDITS, ()))
 
 
@@ -169,7 +169,7 @@ def _note_unread_files(shapes: Shapes) -> None:
 
 
 def match_space(shapes: Shapes, model: Shapes) -> Shapes:
-    """Bring shapes to the anatomical space of others, where both state one."""
+    """Convert shapes to the anatomical space (LPS or RAS) of others, if both state one."""
     from defgpa.io.anatomical_space import convert_space
 
     space, wanted = shapes.metadata.get("space"), model.metadata.get("space")
@@ -180,7 +180,7 @@ def match_space(shapes: Shapes, model: Shapes) -> Shapes:
 
 
 def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
-    """Return the shapes that a fit can use, noting what it will not use and what looks odd."""
+    """Return the shapes that a fit can use, noting what it leaves out and what looks wrong."""
     from defgpa.diagnostics.preparation import prepare_shapes
 
     note_likely_code(console, shapes)
@@ -224,7 +224,7 @@ def add_covariates(
 
 
 def _find_group_column(table: str | None) -> str | None:
-    """Return the column of a table of covariates that ``--group`` names, None if it has none."""
+    """Return the column that ``--group`` names, None if the table has none."""
     from defgpa.io.covariates import read_covariate_rows
 
     name = click.get_current_context().meta.get(READING, {}).get("group")
@@ -296,12 +296,12 @@ def parse_pair(word: str, shapes: Shapes, option: str) -> tuple[str, str]:
 
 
 def make_word_error(option: str, expected: str, word: str | None) -> click.BadParameter:
-    """Return the error of a word that is not what an option takes."""
+    """Return the error for a value that an option does not take."""
     return click.BadParameter(f"must be {expected}; got {word!r}.", param_hint=option)
 
 
 def parse_missing(word: str) -> str | float:
-    """Parse ``marked``, ``negative`` or a number."""
+    """Parse the code of missing landmarks: ``marked``, ``negative`` or a number."""
     if word in ("marked", "negative"):
         return word
     try:
@@ -445,7 +445,7 @@ def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, A
 
 
 def find_column(columns: Columns, name: str, option: str) -> Sequence[object]:
-    """Return one column, or an error that names the option and what there is."""
+    """Return one column, or raise an error that names its option and all columns."""
     if name not in columns:
         names = ", ".join(columns) or "nothing (give --data)"
         raise click.BadParameter(
@@ -487,5 +487,5 @@ def _find_names_column(
 
 
 def _fold_name(name: str) -> str:
-    """Return a name as it is compared: capitals and the ending of an image do not matter."""
+    """Fold a name for comparison: without capitals and the suffix of an image."""
     return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())

@@ -82,7 +82,7 @@ class FormatName(click.ParamType[str]):
         return self.name
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as the registry spells it, or refuse it with all there are."""
+        """Return the name as the registry spells it, or refuse it with a list of all names."""
         choice: click.Choice[str] = click.Choice(_list_formats(), case_sensitive=False)
         return str(choice.convert(value, param, ctx))
 
@@ -101,7 +101,7 @@ def _list_formats() -> list[str]:
 
 
 def command(name: str, example: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a command with an example below its help and a console as its last parameter."""
+    """Make a click command with an example in its help and a console as its last parameter."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @wraps(function)
@@ -142,7 +142,7 @@ def _check_jobs(ctx: click.Context, parameter: click.Parameter, value: int | Non
 
 
 def _keep_for_reading(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
-    """Store an option where `read_input` finds it, so that no command has to hand it on."""
+    """Store an option for `read_input`, so that no command passes it on."""
     ctx.meta.setdefault(READING, {})[parameter.name] = value
     return value
 

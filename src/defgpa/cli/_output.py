@@ -1,4 +1,4 @@
-"""Where results go: names that are refused, files that appear together, where everything is."""
+"""Write results: names that are refused, files that appear together, the summary."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def output_file(name: str, option: str = "--output") -> Path:
 def refuse_inputs(
     sources: Sequence[str], folder: Path, *stems: str, manifest: str = "summary.json"
 ) -> None:
-    """Refuse a folder where results of these names, or the end of an older run, cost the input."""
+    """Refuse an output folder where results, or removing old ones, would destroy the input."""
     from defgpa.io.atomic import find_files_of_last_run
 
     targets = [folder.absolute() / name for stem in stems for name in (stem, f"{stem}_long")]
@@ -109,7 +109,7 @@ def open_results(
 
 @contextlib.contextmanager
 def open_plain_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder likewise, of files for other programs: its manifest is hidden."""
+    """Yield such a folder for files of other programs: its manifest is a hidden file."""
     from defgpa.io.atomic import list_folder, write_text
 
     with _open_folder(folder, HIDDEN_MANIFEST) as partial:
@@ -120,7 +120,7 @@ def open_plain_folder(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _open_folder(folder: Path, manifest: str) -> Iterator[Path]:
-    """Yield the folder that will take the place of another; word errors as if it were that."""
+    """Yield a temporary folder that replaces the target at the end; word errors for the target."""
     from defgpa.errors import FormatError
     from defgpa.io.atomic import replace_folder
 
@@ -167,7 +167,7 @@ def can_report() -> bool:
 
 
 def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> None:
-    """Write shapes as CSV, and in the format of the input where that is another that holds them."""
+    """Write shapes as CSV, and also in the format of the input if that holds many shapes."""
     from defgpa.errors import FormatError
     from defgpa.io import FORMATS, write_shapes
     from defgpa.io.text.lines import warn
@@ -219,14 +219,14 @@ def _is_folder_of_shapes(shapes: Shapes, target: Path, format_name: str | None) 
 
 
 def command_line() -> str:
-    """Return what was typed, to be typed again; empty where a command was called otherwise."""
+    """Return the command line, quoted for the shell; empty if there is none."""
     context = click.get_current_context(silent=True)
     invocation = context.find_root().obj if context is not None else None
     return "" if invocation is None else shlex.join(["defgpa", *invocation.words])
 
 
 def working_folder() -> str:
-    """Return where it was typed, the home folder as ``~``: a page that is shared names no user."""
+    """Return the working folder, with ``~`` for the home folder, so that pages name no user."""
     try:
         folder = Path.cwd()
         return f"~/{folder.relative_to(Path.home()).as_posix()}"
@@ -237,7 +237,7 @@ def working_folder() -> str:
 
 
 def format_command(command: str = "", folder: str = "") -> str:
-    """Return what was typed behind a ``cd`` to where, so that relative names hold."""
+    """Format the command line after ``cd`` to its folder, so that relative names hold."""
     command, folder = (command, folder) if command else (command_line(), working_folder())
     if not command or not folder:
         return command
@@ -259,7 +259,7 @@ def list_files(console: Console, files: Sequence[str]) -> None:
 
 
 def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
-    """Show where the files of a run are, a folder in one line; give machines the summary."""
+    """Show where the files of a run are, a line a folder; give the summary as JSON."""
     from defgpa.io.atomic import list_folder
 
     files = summary["files"]

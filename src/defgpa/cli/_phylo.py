@@ -138,7 +138,7 @@ def command(
 
 
 def _match_tree(analysis: Analysis, tree_file: str, species: str | None, prune: bool) -> Phylogeny:
-    """Replace the specimens of an analysis by those, or the mean shapes, that a tree has as tips.
+    """Replace the specimens of an analysis by the tips of a tree: specimens, or means of species.
 
     The columns are brought to the order of the tips.
     """

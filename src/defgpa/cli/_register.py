@@ -108,7 +108,7 @@ def _measure_errors(alignment: Alignment) -> list[float]:
 
 
 def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -> None:
-    """Say so where new specimens are not like those of the fit: far off, mirrored, other units."""
+    """Note new specimens that are far off, mirrored or in other units than those of the fit."""
     import numpy as np
 
     from defgpa.diagnostics.landmark_order import check_landmark_order

@@ -66,7 +66,7 @@ def command(
 
 
 def _find_command(result: Path) -> str:
-    """Return what was typed to make a result, by the summary beside it; else to make this page."""
+    """Return the command that made a result, by its summary; else the one that makes this page."""
     try:
         summary = json.loads((result.parent / "summary.json").read_text(encoding="utf-8"))
         if result.name in summary["files"]:

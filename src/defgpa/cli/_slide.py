@@ -199,7 +199,7 @@ def _read_curves(
 
 
 def parse_labels(words: str, shapes: Shapes, option: str = "--surface") -> list[str]:
-    """Parse ``A,B,2..5`` as labels of landmarks, refusing one that there is not at once."""
+    """Parse ``A,B,2..5`` as labels of landmarks, refusing unknown ones at once."""
     existing, labels = set(shapes.landmarks), list[str]()
     for word in (item.strip() for item in words.split(",")):
         first, dots, last = word.partition("..")

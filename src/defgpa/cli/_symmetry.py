@@ -96,7 +96,7 @@ def _parse_pairs(words: str, shapes: Shapes) -> list[tuple[str, str]]:
 
 
 def _show_pairs(console: Console, result: Symmetry, shapes: Shapes) -> None:
-    """Show the pairs that were found, as the option that would give them, and what was mirrored."""
+    """Show the pairs that were found, written as the option, and the mirrored specimens."""
     mirror = result.mirror_pairs
     if mirror is not None:
         label = shapes.landmarks

@@ -234,7 +234,7 @@ def _test_allometry(analysis: Analysis, sizes: list[float], imputations: int) ->
 
 
 def _compare_slopes(analysis: Analysis, name: str) -> None:
-    """Compare the slopes of groups, and write the shapes without what size explains in them."""
+    """Compare the slopes of groups, and write the shapes corrected for size."""
     from defgpa.statistics import group_allometry
 
     groups = analysis.find_labels(name, "--slopes")

@@ -1,4 +1,4 @@
-"""What the command line calls remedies and options in the messages of the library."""
+"""Wording of the command line: names of remedies and options in the library's messages."""
 
 from __future__ import annotations
 

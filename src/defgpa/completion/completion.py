@@ -45,7 +45,7 @@ METHODS = ("statistics", "warp", "spline")
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Shapes without gaps, and how far to trust what filled them.
+    """Completed shapes, with the uncertainty of every estimated landmark.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ def _choose_feasible_holdouts(
 
 
 def _mark_estimates(shapes: Shapes) -> dict[str, object]:
-    """List the estimated landmarks in a column and in the comments, after what was there."""
+    """Add the estimated landmarks to a variable and to the comments of each shape."""
     labels = np.array(shapes.landmarks, dtype=object)
     marks = ["; ".join(labels[~visible]) for visible in shapes.visible]
     no_rows = [None] * len(shapes)
@@ -296,7 +296,7 @@ def _mark_estimates(shapes: Shapes) -> dict[str, object]:
 
 
 def _find_far_estimates(reference: Array, visible: Mask) -> Mask:
-    """Find missing landmarks (n, m) farther from the nearest visible one than these are wide."""
+    """Find estimates (n, m) farther from the nearest visible landmark than the radius of these."""
     is_far = np.zeros(visible.shape, dtype=bool)
     for i in np.flatnonzero(~visible.all(axis=1)):
         present, filled = reference[visible[i]], reference[~visible[i]]

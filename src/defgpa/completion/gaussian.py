@@ -359,7 +359,7 @@ def fill_gaps(points: Array) -> Array:
 def refill_gaps(
     complete: Array, points: Array, hyperparameters: Hyperparameters, rounds: int
 ) -> Array:
-    """Estimate missing landmarks anew, those of each shape from all other shapes.
+    """Estimate missing landmarks again, those of each shape from all other shapes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hide visible landmarks, and choose the hyperparameters of a Gaussian of shapes that find them.
+"""Holdouts: hide visible landmarks, and choose the hyperparameters that predict them best.
 
 One hyperparameter at a time is set to the value with the least error, until none changes.
 """
@@ -41,7 +41,7 @@ class Holdout:
 
 
 def make_holdouts(visible: Mask, n_dims: int) -> list[Holdout]:
-    """Choose landmarks to hide: those that other specimens are missing, and single ones.
+    """Choose landmarks to hide: gaps copied from other specimens, and single landmarks.
 
     Half of the holdouts copy the gaps of specimens that have some; where these are single
     landmarks, the other half hides any, so that the choice does not depend on one landmark.
@@ -130,7 +130,7 @@ def _thin_landmarks(
 def _search(
     start: Hyperparameters, grid: dict[str, tuple[float, ...]], error: _Error
 ) -> Hyperparameters:
-    """Set each hyperparameter in turn to its best value, as long as one changes."""
+    """Set each hyperparameter in turn to its best value, until none changes."""
     best = start
     for _ in range(3):
         before = best
@@ -171,7 +171,7 @@ def compute_squared_size(shape: Array) -> float:
 
 
 def _leave_out_error(specimens: Array, points: Array, hidden: Mask) -> _Error:
-    """Return the error of landmarks left out one by one, half its weight on the hidden ones."""
+    """Return the error of landmarks left out one by one; hidden ones have half of the weight."""
     # of very many landmarks some, the hidden ones among them; of very many specimens some
     chosen = np.arange(0, len(hidden), -(-len(hidden) // _MAX_LANDMARKS))
     landmarks = np.union1d(chosen, np.flatnonzero(hidden)[:_MAX_LANDMARKS])

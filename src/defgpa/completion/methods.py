@@ -1,4 +1,4 @@
-"""Three ways to estimate missing landmarks: by the warp, by statistics, by a spline.
+"""Methods of completion: by the warp, by statistics, by a spline.
 
 Each is a `Method`: it takes the number of a specimen and its points with NaN where they are missing
 or held out, and returns the completed shape.
@@ -70,7 +70,7 @@ def estimate_by_statistics(complete: Array, points: Array, holdouts: Sequence[Ho
 
 
 def _choose_informative_specimens(points: Array) -> Index:
-    """Choose specimens with most of their landmarks; all of them where such are few.
+    """Choose specimens with most of their landmarks; all of them if those are few.
 
     What is filled into a broken one is made of the others: it adds no information, and would leak
     to a holdout what was hidden from it. Of very many the fullest are chosen, so that the cost

@@ -1,4 +1,4 @@
-"""A set on disk is a folder, or an archive that is opened as one for a moment.
+"""Open a data set on disk: a folder, or an archive unpacked to a temporary one.
 
 Nothing of an archive is trusted: a member that would land outside the folder, a link, or more
 data than any of the published sets has is refused before anything is written.

@@ -1,4 +1,4 @@
-"""Smooth, one-to-one, not affine, and known in both directions.
+"""Deformations with an exact inverse: smooth, one-to-one, not affine.
 
 Every deformation here has a closed-form inverse and a Jacobian determinant that keeps its
 sign, and chains of them keep both properties. A shear slides points along one direction by a

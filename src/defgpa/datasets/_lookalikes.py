@@ -1,4 +1,4 @@
-"""Stand-ins for the published sets: the same sizes, units and difficulties, but a known truth.
+"""Stand-ins for the published sets: the same sizes, units and difficulties, and a known truth.
 
 Each has the number of shapes and landmarks of its model, is missing the same landmarks, and is
 about as far from rigid, affine and spline-like. The coordinates are ours.

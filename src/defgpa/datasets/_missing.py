@@ -1,4 +1,4 @@
-"""Which landmarks a shape does not show: some here and there, a whole side, all but a slab.
+"""Patterns of missing landmarks: at random, a whole side, all but a slab.
 
 Whatever the pattern, what is left is linked: every landmark is seen in at least two shapes,
 and every shape sees enough landmarks to be placed among the others.

@@ -1,4 +1,4 @@
-"""The sets of the paper, from where their authors' archives or folders lie on your disk."""
+"""The sets of the paper, read from their authors' archives or folders on your disk."""
 
 from __future__ import annotations
 

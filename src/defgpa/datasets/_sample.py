@@ -1,4 +1,4 @@
-"""A small set to start with: the fore-wings of two kinds of bee, drawn and grown by this file.
+"""A small sample to start with: the fore-wings of two kinds of bee, drawn and grown here.
 
 No insect was measured. The wing below is a sketch of the veins of a bee's wing; two kinds differ
 in its proportions, and every wing is then grown, bowed, folded at the rear lobe, laid under the

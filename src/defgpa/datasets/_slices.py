@@ -106,7 +106,7 @@ def make_slices(n: int = 5, *, noise: float = 0.7, seed: int = 0) -> Slices:
 
 @cache
 def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
-    """Make what all slices are cut from: landmarks; tissue, nuclei and fibres of its texture.
+    """Make the tissue that all slices are cut from: landmarks, outline, nuclei and fibres.
 
     The density of tissue and of nuclei at each place of the texture is between 0 and 1.
     """

@@ -236,7 +236,7 @@ def _sample_ellipsoid(rng: _Generator, m: int, semi_axes: Array) -> Array:
 
 
 def require_size(m: int, d: int) -> None:
-    """Raise a ShapeError if so many landmarks in so many dimensions make no shape."""
+    """Raise a ShapeError if a shape of m landmarks in d dimensions is degenerate."""
     if d not in (2, 3):
         raise ShapeError(f"The 'd' parameter must be 2 or 3. Got {d} instead.")
     needed = get_min_landmarks(np.empty((0, d)))

@@ -12,7 +12,7 @@ __all__ = ["DescentDiagnostics", "Diagnostics", "Finding", "Problem", "SpectralD
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs numpy when it is asked for, so that ``defgpa --help`` answers at once."""
+    """Import modules that need numpy on first use, so that ``defgpa --help`` answers at once."""
     if name in __all__:
         return getattr(import_module("defgpa.diagnostics.solution"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -58,7 +58,7 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
 
 
 def keep_common_landmarks(shapes: Shapes) -> Shapes:
-    """Restrict shapes to the landmarks that two of them have; refuse what has no reference.
+    """Restrict shapes to landmarks that at least two of them have; refuse sets without a reference.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def require_linkage(visible: Mask, names: Sequence[str], dim: int) -> None:
 
 
 def group_shapes(visible: Mask, is_linked: LinkTest) -> list[Index]:
-    """Return groups of shapes, the largest first; two groups become one if they are linked.
+    """Return groups of linked shapes, the largest first.
 
     Parameters
     ----------

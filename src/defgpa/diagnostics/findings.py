@@ -123,7 +123,7 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
-        """Whether it, or all that it sums up, is no warning."""
+        """Whether the finding, or every part of it, is a remark rather than a warning."""
         if self.parts:
             return all(subfinding.is_remark for subfinding in self.parts)
         if self.problem is Problem.MISPLACED_LANDMARK:
@@ -196,7 +196,7 @@ def group_by_problem(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _sum_up(findings: list[Finding]) -> Finding:
-    """Return one finding that has these findings of one problem as its parts."""
+    """Merge findings of one problem into one, with them as its parts."""
     if len(findings) == 1:
         return findings[0]
     changes = [finding.values["change"] for finding in findings if "change" in finding.values]

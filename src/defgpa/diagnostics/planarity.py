@@ -69,7 +69,7 @@ def project_to_plane(shapes: Shapes, tuning: Tuning = DEFAULT) -> Shapes:
 
 
 def _find_constant_coordinate(shapes: Shapes, tuning: Tuning) -> int | None:
-    """Return the coordinate that is constant in every shape, up to rounding, if there is one."""
+    """Return the coordinate that is constant in every shape, up to rounding, or None."""
     highest = np.fmax.reduce(shapes.points, axis=1)
     extents = highest - np.fmin.reduce(shapes.points, axis=1)
     reach = np.fmax.reduce(np.abs(shapes.points), axis=1).max(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What a fit leaves out of shapes as they were read, the same in commands, scripts and the app."""
+"""Prepare shapes as read for a fit, the same in commands, scripts and the app."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def check_rejection(
     labels: Sequence[str],
     change: float | None = None,
 ) -> tuple[Finding, ...]:
-    """Report what a robust fit rejected, and whether it was too much to be trusted.
+    """Report the landmarks and shapes that a robust fit rejected, and whether they are too many.
 
     Parameters
     ----------

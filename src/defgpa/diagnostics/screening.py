@@ -334,7 +334,7 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
 
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
-    """Return which shapes (n,) differ in size with a gap to the others, which growth has not."""
+    """Return which shapes (n,) differ in size from the others by a gap, which growth has not."""
     is_other_size = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
     usual_sizes = sizes[~is_other_size]
     if not is_other_size.any() or not len(usual_sizes):
@@ -367,7 +367,7 @@ def _find_exchanges(
 def _find_exchanges_of_shape(
     points: Array, reference: Array, tuning: Tuning
 ) -> list[tuple[int, int]]:
-    """Find exchanges of one shape greedily: the pair that gains most, as long as there is one."""
+    """Find exchanged landmarks of one shape greedily: the pair that gains most, and so on."""
     points = points.copy()
     exchanges: list[tuple[int, int]] = []
     superimposed = _superimpose(points, reference)
@@ -417,7 +417,7 @@ def _find_outlying_landmarks(
 
 
 def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[int]:
-    """Return misplaced landmarks of one shape, the worst first, by fits of the others alone."""
+    """Return misplaced landmarks of one shape, the worst first, each judged by a fit without it."""
     is_fitted = np.ones(len(points), dtype=bool)
     outlying: list[int] = []
     while len(outlying) < tuning.max_strays and is_fitted.sum() > 2 * points.shape[1] + 2:

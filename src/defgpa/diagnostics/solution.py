@@ -1,4 +1,4 @@
-"""Facts about a solve: what to look at before trusting an alignment."""
+"""Diagnostics of a solution: figures to look at before trusting an alignment."""
 
 from __future__ import annotations
 

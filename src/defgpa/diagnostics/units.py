@@ -1,4 +1,4 @@
-"""The units of the coordinates of a file, as far as they can be told."""
+"""Guess the units of the coordinates of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of an audience: what remedies and options are called.
+"""Wording of messages by audience: the names of remedies and options.
 
 The library speaks of its parameters; the command line sets a wording of its own, with the names of
 its options, while it runs.

@@ -38,7 +38,7 @@ class Cluster:
         return self.client.submit(function, *arguments, key=key, pure=False, retries=3)
 
     def send(self, array: Any) -> Any:
-        """Send an array to the workers; it is not remade if its worker is lost, hence ``retry``."""
+        """Send an array to the workers; if its worker is lost it is gone, hence `retry`."""
         return self.client.scatter(array, hash=False)
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
@@ -56,7 +56,7 @@ class Cluster:
         return level[0]
 
     def retry(self, work: Callable[[], _T]) -> _T:
-        """Call ``work``, up to four times if a worker was lost with what had been sent to it."""
+        """Call ``work``, up to four times if a worker was lost with the arrays sent to it."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 

@@ -22,7 +22,7 @@ from defgpa.threads import split_range
 
 @dataclass(frozen=True, eq=False)
 class ClusterSet:
-    """One set of shapes: parts of it on the workers, who sees what on the driver."""
+    """A set of shapes on the workers, in parts; their visibility and weights on the driver."""
 
     cluster: Cluster
     parts: Sequence[Any]  # futures of Part

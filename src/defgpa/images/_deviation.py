@@ -1,4 +1,4 @@
-"""How far the warped images disagree, pixel by pixel.
+"""Deviation of warped images from each other, pixel by pixel.
 
 The pixels are test points that no fit has seen: the better the warps, the smaller the standard
 deviation of what they bring to the same place (the paper's image intensity deviation). The
@@ -24,7 +24,7 @@ from defgpa.images._sampling import Image, Sampling, convert_dtype, linear, requ
 
 @dataclass(frozen=True, eq=False)
 class IntensityDeviation:
-    """Where the warped images of several shapes agree and where they do not.
+    """The deviation of warped images at every pixel, with their median and coverage.
 
     Attributes
     ----------

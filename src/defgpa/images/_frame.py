@@ -1,4 +1,4 @@
-"""Where the pixels of a picture lie: an origin, a step and a size.
+"""Frames: where the pixels of a picture lie, by origin, step and size.
 
 The same object places a datum image in the plane of its landmarks and a warped picture in the
 plane of the reference, so that nothing else has to know which way the y axis points.

@@ -192,7 +192,7 @@ def _build_interpolation(side: int, places: Callable[[int], Array]) -> Array:
 
 
 def _place_lattice_lines(length: int) -> Array:
-    """Return the edges (51,) of 48 cells across so many pixels, and one cell beyond each end."""
+    """Return the edges (51,) of 48 cells over this many pixels, and one more cell at each end."""
     ticks = np.linspace(-0.5, length - 0.5, 48 + 1)
     spacing = ticks[1] - ticks[0]
     return np.concatenate([[ticks[0] - spacing], ticks, [ticks[-1] + spacing]])

@@ -1,4 +1,4 @@
-"""An image moved into the plane of the reference by the inverse of its warp, and in a file.
+"""Warp an image into the plane of the reference, by the inverse of its warp; write it.
 
 Every pixel of the picture asks the inverse where it comes from; nothing is scattered, so nothing
 is left out. What a picture does not cover is transparent in its file.

@@ -1,4 +1,4 @@
-"""An image between its pixels.
+"""Sample an image between its pixels.
 
 Each way takes an image, prepares it once, and returns a function of positions (column, row) that
 keeps the dtype of the image.

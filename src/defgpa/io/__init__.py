@@ -31,7 +31,7 @@ _SAVED = {"register_saved": "codec", "load": "save", "read_header": "save", "sav
 
 
 def __getattr__(name: str) -> object:
-    """Import what knows warps and solvers when it is asked for: files are read without them."""
+    """Import modules that need warps and solvers on first use, since readers need neither."""
     if name in _SAVED:
         return getattr(import_module(f"defgpa.io.saved.{_SAVED[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

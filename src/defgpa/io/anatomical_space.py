@@ -1,4 +1,4 @@
-"""LPS and RAS, the two anatomical coordinate systems, differ in the sign of x and y."""
+"""Convert between LPS and RAS, anatomical coordinate systems that differ in the sign of x and y."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is half-written: write beside the target, then let the new take the place of the old.
+"""Write atomically: write beside the target, then let the new take the place of the old.
 
 One file is renamed over the old one. The files of a run belong together: they are written into
 a folder beside, and the two folders change places in one step, so that whoever looks, and
@@ -121,7 +121,7 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
 
 
 def list_folder(folder: Path) -> list[str]:
-    """List the files in a folder and in its folders, named relative to it: what a summary lists."""
+    """List the files below a folder, relative to it, as a summary lists them."""
     names = []
     for root, folders, files in os.walk(folder, onerror=_raise):
         links = [name for name in folders if Path(root, name).is_symlink()]
@@ -130,7 +130,7 @@ def list_folder(folder: Path) -> list[str]:
 
 
 def _swap_folders(partial: Path, target: Path, manifest: str) -> None:
-    """Put the new folder in the place of the old one in one step, with others' files in it."""
+    """Exchange the new folder with the old one in one step, and move files of others into it."""
     if not target.exists():
         partial.rename(target)
         return
@@ -237,7 +237,7 @@ def _exchange_atomically(first: bytes, second: bytes) -> None:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what a killed run left; the old folder comes back if it was killed between steps."""
+    """Remove leftovers of a killed run, restoring the old folder if it was killed in between."""
     pattern = re.compile(rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}\.(partial|old)")
     places = [place for place in (target.parent, target) if os.access(place, os.R_OK)]
     for leftover in [leftover for place in places for leftover in place.iterdir()]:

@@ -1,4 +1,4 @@
-"""What is known about the specimens: columns of their files, and of tables beside them."""
+"""Covariates of specimens: columns of their files, and of tables beside them."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _find_names(
 
 
 def _normalise(name: str) -> str:
-    """Return a name as it is compared: without capitals and the ending of an image."""
+    """Normalise a name for comparison: without capitals and the suffix of an image."""
     return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())
 
 
@@ -221,7 +221,7 @@ def _to_column(values: ArrayLike) -> RawArray:
 
 
 def parse_column(words: Sequence[str]) -> list[int | float | str | None]:
-    """Parse numbers where all are numbers, whole ones as such; None where a cell is empty or NA."""
+    """Parse a column: int or float if all cells are numbers, else str; None where empty or NA."""
     cells = [None if word in ("", "NA", "NaN", "nan") else word for word in words]
     for kind in (int, float):
         try:

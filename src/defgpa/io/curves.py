@@ -1,4 +1,4 @@
-"""Curves among landmarks: recognised by the names of their points, made equally long, resampled.
+"""Curves among landmarks: recognised by the labels of their points, resampled.
 
 The points of a curve stand behind the landmarks of their specimen and are called ``curve1_1``,
 ``curve1_2``, … (``outline1_1``, … where the curve is closed). Other programs call them ``C00_01``,
@@ -167,7 +167,7 @@ def _resample_curves(specimen: Sourced, count: int) -> Sourced:
 
 
 def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
-    """Keep points of curves where all specimens have as many; drop them elsewhere."""
+    """Drop all curves if their numbers of points differ between specimens."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     kinds = Counter(specimen.curves for specimen in present)
     if len(kinds) <= 1:

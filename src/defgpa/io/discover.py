@@ -1,4 +1,4 @@
-"""From what the user names (a file, a folder, a pattern, a list of them) to files with a format.
+"""Find the files that a user names (a file, folder, pattern or list), and their formats.
 
 A file named outright must be readable. Of a folder or a pattern, only what is recognised counts:
 other people's README and pictures lie there too.
@@ -159,7 +159,7 @@ def _choose_files(paths: Sequence[Path], place: str, requested: Format | None) -
 def _explain_no_files(
     paths: Sequence[Path], files: Sequence[Path], place: str, requested: Format | None
 ) -> FormatError:
-    """Describe what is there instead of landmark files: other files, or more folders."""
+    """Explain that there are no landmark files, naming the files or folders there are."""
     kind = "file of a known format" if requested is None else f"{requested.name} file"
     folders = [path.name for path in paths if path.is_dir() and not path.name.startswith(".")]
     names = format_names([path.name for path in files], 3)

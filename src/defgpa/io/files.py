@@ -1,4 +1,4 @@
-"""What every reader does with a file: open it, name it, hide what is missing, complain about it."""
+"""Common parts of readers: opening, naming, decoding and error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = -1) -> bytes:
-    """Read a file, or so many of its bytes; raise a FormatError with the system's reason."""
+    """Read a file, or at most ``max_bytes`` of it; raise a FormatError with the system's reason."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(max_bytes)
@@ -37,7 +37,7 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = -1) -> bytes:
 
 
 def decode_text(data: bytes) -> str:
-    """Decode UTF-8 or, with its mark, UTF-16; other bytes are taken for Latin-1."""
+    """Decode UTF-8, UTF-16 with a byte order mark, or else Latin-1."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace")
     try:
@@ -59,7 +59,7 @@ def decode_file_name(name: str) -> str:
 def make_format_error(
     path: str | os.PathLike[str], expected: str, found: object, line: int | None = None
 ) -> FormatError:
-    """Make the error about a place in a file: where, what was expected, what is there.
+    """Make the error about a place in a file: what was expected there, and what was found.
 
     Names that ``expected`` quotes come from the file, so long ones are cut as well.
     """
@@ -76,7 +76,7 @@ def abbreviate(value: object, max_length: int = 60) -> str:
 
 
 def list_names(names: Iterable[object]) -> str:
-    """Join some names for a message, however many and long a damaged file has them."""
+    """Join the first names for a message, each abbreviated."""
     return format_names([abbreviate(str(name), max_length=40) for name in names])
 
 

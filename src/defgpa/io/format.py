@@ -1,4 +1,4 @@
-"""What a file format is: it recognises its files, reads them into specimens, writes shapes.
+"""File formats: each recognises its files, reads specimens, and writes shapes.
 
 A reader knows one file and nothing about the others; matching landmarks by label, ordering
 and naming across files happen once, in ``merge.py``. A writer gets the whole set.
@@ -18,7 +18,7 @@ from defgpa.shapes import Metadata, Shapes
 
 
 class SeveralSetsError(FormatError):
-    """Files that hold different sets: for each its name, its shapes and their landmarks."""
+    """Files that hold different sets of landmarks; for each set its name, shapes and landmarks."""
 
     def __init__(self, message: str, sets: Mapping[str, tuple[int, int]]) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class SeveralSetsError(FormatError):
 
 
 class NoLandmarksError(FormatError):
-    """A file of a known format, in which there are other things than landmarks."""
+    """A file of a known format that holds no landmarks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Specimen:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sourced(Specimen):
-    """A specimen, the file it is from, and the triangles of the file if it is its first."""
+    """A specimen with its file, and the triangles of the file if it is the first there."""
 
     path: Path
     faces: Index | None = None
@@ -55,7 +55,7 @@ class Sourced(Specimen):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """What one file holds: one or many specimens, and what it says about all of them."""
+    """The content of one file: its specimens, and metadata of all of them."""
 
     specimens: tuple[Specimen, ...]
     faces: Index | None = None
@@ -103,7 +103,7 @@ def make_default_name(path: Path, position: int, total: int) -> str:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read what a format leaves open: the parameters of `read_shapes`, described there."""
+    """Options of reading: the parameters of `read_shapes`, described there."""
 
     on_mismatch: str = "error"
     missing: str | float = "marked"

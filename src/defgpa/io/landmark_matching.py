@@ -1,4 +1,4 @@
-"""Which landmarks of several specimens are the same: by label, or by position where labels differ.
+"""Match landmarks of several specimens: by label, or by position where labels differ.
 
 Labels are written by hand and by programs: files of one set call the same landmark ``LM1``,
 ``skull_07-1`` and ``Nasoin``. Where a file has as many landmarks as the others, in the same order,
@@ -139,7 +139,7 @@ def _require_unique_labels(specimen: Sourced) -> None:
 
 
 def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
-    """Labels such as ``skull_07-1``, where the part before the number is each file's own.
+    """Strip prefixes from labels such as ``skull_07-1``, which differ from file to file.
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
     """
@@ -187,7 +187,7 @@ def _unify_number_padding(
 
 
 def _strip_file_prefix(specimens: list[Sourced]) -> list[Sourced]:
-    """Labels such as ``skull_07_nasion``, without what all of a file begin with.
+    """Strip the prefix common to a file's labels, such as ``skull_07_nasion``.
 
     That is done where most files then have the same labels, and did not before.
     """
@@ -308,7 +308,7 @@ def _has_duplicate_labels(labels: Labels, majority: Labels) -> bool:
 
 
 def _find_different_labels(labels: Labels, majority: Labels) -> list[tuple[str, str]]:
-    """Find words at places where others have another word, if these occur nowhere else."""
+    """Find the places where two sequences differ by labels that occur nowhere else in the other."""
     words = [(a, b) for a, b in zip(labels, majority, strict=True) if a != b]
     is_reused = {a for a, _ in words} & set(majority) or {b for _, b in words} & set(labels)
     return [] if is_reused else words
@@ -317,7 +317,7 @@ def _find_different_labels(labels: Labels, majority: Labels) -> list[tuple[str, 
 def _warn_of_different_labels(
     specimens: Sequence[Sourced], majority: Labels, renamed: set[Labels]
 ) -> None:
-    """Say so where a file has another word at a place, which may be another landmark or not."""
+    """Warn of a file with another label at one place, which may be another landmark or not."""
     holders = _find_label_sequences(specimens)
     agree = sum(specimen.labels == majority for specimen in specimens)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(specimens):

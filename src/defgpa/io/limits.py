@@ -1,4 +1,4 @@
-"""Reading a file is bounded in memory: a few bytes can claim, or pack, more than a machine has.
+"""Limits of memory for reading: a few bytes can claim, or pack, more than a machine has.
 
 A file may take 100 times its own size, but at least 64 MB; ``max_memory`` of ``read_shapes`` and
 the environment variable ``DEFGPA_MAX_BYTES`` set another limit. What is counted is what parsing
@@ -81,7 +81,7 @@ class Budget:
         self.left -= n_bytes
 
     def spend_on_specimens(self, n_specimens: int) -> None:
-        """Take what so many specimens need, or refuse the file."""
+        """Charge the budget for this many specimens, or refuse the file."""
         self.spend(SPECIMEN_COST * n_specimens, "the number of its specimens")
 
     def unpack_to(self, path: Path, read: Callable[[int], bytes], what: str) -> None:
@@ -108,7 +108,7 @@ def count_words(text: str) -> int:
 
 
 def decompress(packed: bytes, max_bytes: int) -> bytes:
-    """Decompress at most so many bytes of gzip, bzip2 or xz data; return other data as they are."""
+    """Decompress gzip, bzip2 or xz data up to a limit of bytes; return other data unchanged."""
     if packed.startswith(GZIP):
         return gzip.GzipFile(fileobj=io.BytesIO(packed)).read(max_bytes)
     if packed.startswith(_BZIP2):

@@ -1,4 +1,4 @@
-"""From the documents of many files to one set of shapes.
+"""Merge the documents of many files into one set of shapes.
 
 Landmarks are matched by label where every specimen has labels, and by position otherwise; all
 shapes come in natural order, in one anatomical space, under unique names.
@@ -66,7 +66,7 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
 
 
 def _choose_space(read: Read, wanted: str | None) -> str | None:
-    """Choose the space asked for, else that of the first file that states one."""
+    """Choose the requested space, else that of the first file that states one."""
     spaces = [(path, document.metadata.get("space")) for path, document in read]
     if wanted is not None:
         for path, space in spaces:
@@ -126,7 +126,7 @@ def _drop_incomplete(
 
 
 def _require_one_set(present: Sequence[Sourced]) -> None:
-    """Files whose specimens have as many landmarks each, but others than other files."""
+    """Raise an error if groups of files differ in their number of landmarks."""
     sizes: dict[str, list[int]] = {}
     for specimen in present:
         sizes.setdefault(str(specimen.path), []).append(len(specimen.points))
@@ -268,7 +268,7 @@ def _require_whole_landmarks(
 
 
 def _warn_of_rare_landmarks(points: Array) -> None:
-    """Say so where few shapes see most landmarks: labels that differ make such sets."""
+    """Warn where few shapes have most landmarks, as labels that differ between files make them."""
     n, m, _ = points.shape
     views = np.isfinite(points[..., 0]).sum(axis=0)
     rare = views <= max(1.0, 0.2 * n)
@@ -322,7 +322,7 @@ def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
 
 
 def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
-    """Choose the triangles of the first file that has some; report other ones in other files."""
+    """Choose the triangles of the first file that has some; warn if other files have others."""
     faces_by_file = [
         (specimen.path, _renumber_faces(specimen, landmarks))
         for specimen in specimens
@@ -339,7 +339,7 @@ def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Ind
 
 
 def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
-    """Faces that number the landmarks of the set, not the points of one file."""
+    """Renumber faces from the points of one file to the landmarks of the set."""
     faces, labels = np.asarray(specimen.faces, dtype=np.intp), specimen.labels
     if labels is None or labels == tuple(landmarks):
         return faces
@@ -348,7 +348,7 @@ def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
 
 
 def _merge_set_metadata(read: Read, system: str | None) -> dict[str, object]:
-    """Merge what files state about the whole set, where those that state it agree."""
+    """Merge the metadata of the whole set that all files with them agree on."""
     values_by_key: dict[str, list[object]] = {}
     for _, document in read:
         for key, value in document.metadata.items():

@@ -1,4 +1,4 @@
-"""Numbers that programs write for the coordinates of a missing landmark, such as -1 or 9999."""
+"""Codes of missing landmarks: numbers such as -1 or 9999 in place of coordinates."""
 
 from __future__ import annotations
 

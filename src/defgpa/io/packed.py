@@ -1,4 +1,4 @@
-"""Files packed with gzip or zip: unpacked within a budget, then read as what they are.
+"""Files packed with gzip or zip: unpacked within a budget, then read by their content.
 
 A ``.zip`` stands for a folder of its files; an archive in an archive is refused.
 """
@@ -118,7 +118,7 @@ def _join_documents(documents: Sequence[Document]) -> Document:
 
 @contextlib.contextmanager
 def _rename_place_in_messages(path: Path, place: Path) -> Iterator[None]:
-    """Complaints and warnings that name the archive, not the place where it was unpacked."""
+    """Rewrite errors and warnings to name the archive, not the folder it was unpacked to."""
     try:
         with collect_warnings() as messages:
             yield

@@ -148,7 +148,7 @@ def read_shapes(
 
 
 def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
-    """Read the files; what concerns many of them is reported once.
+    """Read the files, reporting once what concerns many of them.
 
     The set remembers its format, to be written in the same one. A reader that knows more kinds of
     a format than one (tables) says itself which it was.

@@ -1,4 +1,4 @@
-"""What specimens of many files are called, and in which order they come."""
+"""Names and order of the specimens of many files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rename_specimens(choice: str, read: Read) -> list[tuple[Path, Document]]:
 
 
 def sort_documents(read: Read) -> list[tuple[Path, Document]]:
-    """Files by the name of their specimen if each has one, else by their own; a2 before a10."""
+    """Sort files by the name of their only specimen, or else by their own; a2 before a10."""
     single = all(len(document.specimens) == 1 for _, document in read)
 
     def key(specimen: tuple[Path, Document]) -> tuple[object, ...]:
@@ -52,7 +52,7 @@ def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
-    """Make unique names: after the files where each holds one specimen, else with a number."""
+    """Make unique names: those of the files if each holds one specimen, else numbered ones."""
     names = [specimen.name for specimen in specimens]
     repeated = {name for name, times in Counter(names).items() if times > 1}
     if not repeated:

@@ -41,7 +41,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class MethodFigures:
-    """One row: the figures of a method, NaN where it has none, and why.
+    """Row of a comparison: the figures of a method, NaN where it has none, and why.
 
     ``size`` is that of its own reference, the RMS distance of the landmarks from their centroid:
     errors of references of different size compare only relative to it. RMSE_d is measured in the
@@ -264,7 +264,7 @@ class Comparison:
         return "\n".join([head, "─" * len(head), *lines, *self._notes()])
 
     def _format_row(self, row: MethodFigures) -> tuple[str, ...]:
-        """Return the cells of a row after its rank, the best one pointed at."""
+        """Return the cells of a row after its rank, with a mark on the best one."""
         name, *figures = row.cells
         place = self.ranking.index(name) + 1 if name in self.ranking else ""
         width = len(str(len(self.rows)))
@@ -273,7 +273,7 @@ class Comparison:
     def _format_cells(
         self, row: MethodFigures, mark: str, escaped: Callable[[str], str]
     ) -> list[str]:
-        """Return the escaped cells of a row, the name of the best in a mark of its own."""
+        """Return the escaped cells of a row, with the name of the best in this markup."""
         name, *figures = map(escaped, row.cells)
         return [mark.format(name) if row is self.best else name, *figures]
 
@@ -298,7 +298,7 @@ class Comparison:
         return "\n".join([*body, r"\hline", r"\end{tabular}", *notes]).replace("–", "--") + "\n"
 
     def to_csv(self) -> str:
-        """Comma-separated text with all digits, one line per method."""
+        """Return the table as CSV with all digits, one line per method."""
         text = io.StringIO()
         rows = [row.to_dict() for row in self.rows]
         writer = csv.DictWriter(text, rows[0], lineterminator="\n")
@@ -437,7 +437,7 @@ def published_methods(theta: float | None = None) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """One method tried: its row, how well it predicts each landmark, and what it found."""
+    """A method with its row, its error at each landmark, and its findings."""
 
     row: MethodFigures
     estimator: Any
@@ -463,7 +463,7 @@ def _evaluate_method(
     progress: Progress | None,
     refit: bool,
 ) -> _Trial:
-    """One method; what goes wrong is told in its row, and the others go on."""
+    """Evaluate one method; an error becomes a part of its row, and the comparison goes on."""
     row = MethodFigures(
         name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_shape_size(shapes)
     )
@@ -593,7 +593,7 @@ def _next_step(estimator: Any) -> str:
 
 
 def _name_estimators(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Estimators by name; those of a list are named after what they are."""
+    """Name estimators; those of a list get names that describe them."""
     if isinstance(estimators, Mapping):
         return dict(estimators)
     named: dict[str, Any] = {}
@@ -605,7 +605,7 @@ def _name_estimators(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str,
 
 
 def _name_estimator(estimator: Any) -> str:
-    """Return the paper's name of a method, or what it is made of."""
+    """Return the paper's name of a method, or one made of its parameters."""
     if isinstance(estimator, (DefGPA, ElasticGPA)):
         warp = ThinPlateSpline() if estimator.warp is None else estimator.warp
         elastic = isinstance(estimator, ElasticGPA)
@@ -623,7 +623,7 @@ def _name_estimator(estimator: Any) -> str:
 
 
 def _report_in_all(progress: Progress, before: int, total: int, n_done: int, _: int) -> None:
-    """Progress of one part, told as progress of the whole."""
+    """Report the progress of one method as progress of the comparison."""
     progress(before + n_done, total)
 
 

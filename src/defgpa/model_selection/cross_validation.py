@@ -39,7 +39,7 @@ from defgpa.solvers.elastic import Dial
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Every landmark predicted by an alignment that has not seen it; immutable.
+    """Predictions of every landmark by an alignment that was fitted without it; immutable.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ def cross_validate(
 
 @dataclass(frozen=True, eq=False)
 class FoldedModel:
-    """An estimator fitted to all landmarks, ready to leave some of them out."""
+    """An estimator fitted to all landmarks, from which folds of landmarks are left out."""
 
     estimator: Any
     full: Alignment
@@ -268,7 +268,7 @@ class FoldedModel:
 def align_problem(
     problem: DeformableProblem | ElasticProblem, dial: Dial | None, shapes: Shapes
 ) -> Alignment:
-    """Align shapes whose warps are eliminated, with the landmarks that only one of them has."""
+    """Align shapes with eliminated warps, and place the landmarks that only one of them has."""
     if isinstance(problem, ElasticProblem):
         assert dial is not None
         return place_lone_landmarks(problem.align(dial), shapes)

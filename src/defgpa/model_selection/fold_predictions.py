@@ -183,7 +183,7 @@ class FoldPredictions:
 
 
 def get_deformable(problem: DeformableProblem | ElasticProblem) -> DeformableProblem:
-    """Return the shapes with warps eliminated, without what anchors them."""
+    """Return the deformable part of a problem: shapes with warps eliminated, without anchors."""
     return problem.deformable if isinstance(problem, ElasticProblem) else problem
 
 

@@ -23,7 +23,7 @@ from defgpa.warps import WarpFamily
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """A fold that was left out, and where the rest put its landmarks; or why it could not."""
+    """Predictions of the landmarks of a fold by a fit without them; or why there are none."""
 
     predicted: Array  # (n, N, d), in the frame of the full reference
     findings: tuple[Finding, ...] = ()
@@ -153,7 +153,7 @@ def require_all_folds(left_out: Sequence[LeftOut], folds: Sequence[Index], shape
 
 
 def _join_folds(folds: Sequence[str]) -> str:
-    """Return the landmarks of one fold or another, the first three of them."""
+    """Return the landmarks of the first three folds, joined by "or"."""
     first_folds = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
     return " or ".join(first_folds)
 

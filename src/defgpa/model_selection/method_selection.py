@@ -260,7 +260,7 @@ def _explain(
     rigid: MethodFigures,
     passed_over: list[str],
 ) -> str:
-    """Say what was chosen, by how much it predicts better, and what was passed over."""
+    """Explain which method was chosen, how much better it predicts, and which were passed over."""
     described = describe_method(candidate.name, candidate.path)
     reason = _compare_with_rigid(candidate, comparison, rigid)
     if not passed_over:
@@ -319,7 +319,7 @@ def describe_method(name: str, path: SmoothingPath | None = None) -> str:
 
 
 def describe_briefly(name: str) -> str:
-    """Spell out a method in a few words, for a table that has its code too.
+    """Describe a method in a few words, for a table that also has its code.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def run_in_parallel(
     n_jobs: int | None,
     done: Callable[[_R], None],
 ) -> list[_R]:
-    """``work(*values)`` of all arguments, in order; ``done`` is told each result as it comes."""
+    """Return ``work(*values)`` for all values, in order, calling ``done`` with each result."""
     results = []
     results_in_order = _run(work, arguments, n_jobs)
     with (
@@ -48,7 +48,7 @@ def run_in_parallel(
 
 
 def _run_task(work: Callable[..., _R], values: tuple[Any, ...], home: int) -> _R:
-    """One task, with the precautions taken anew where it runs in a process of its own.
+    """Run one task, warnings and threads set again, as it may run in another process.
 
     Filters of warnings are those of the whole process: only its main thread may change them.
     """

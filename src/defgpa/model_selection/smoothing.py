@@ -230,7 +230,7 @@ class Sweep:
         self.steps.total += n_points * (len(self.folds) + 1)
 
     def make_estimator(self, smoothing: float, rigidity: float | None = None) -> Any:
-        """Make a fresh estimator with this smoothing, and this rigidity if it has one."""
+        """Make a new estimator with this smoothing and, if it has one, this rigidity."""
         fresh = clone(self.estimator).set_params(warp=set_smoothing(self.warp, smoothing))
         return fresh if rigidity is None else fresh.set_params(rigidity=float(rigidity))
 
@@ -433,7 +433,7 @@ def is_sound(alignment: Alignment, rigid_rmse_datum: float) -> bool:
 
 
 def _refit_point(point: Point, estimator: Any) -> CrossValidation:
-    """Return the folds of a point with a fit of its own, whose bases have its smoothing."""
+    """Return the folds of a point by a separate fit, whose bases have its smoothing."""
     validated = point.cross_validation
     alignment = align_without_warning(estimator, validated.alignment.shapes)
     return replace(validated, alignment=alignment)

@@ -115,7 +115,7 @@ class SmoothingPath:
         return float(self.values[find_least(self.cve)])
 
     def explain_choice(self) -> str:
-        """Return two or three sentences that name the rule of the choice and what it costs.
+        """Return two or three sentences on the rule of the choice and its cost in error.
 
         Report, plots and command line say it in these words.
 
@@ -254,7 +254,7 @@ class DialSurface(SmoothingPath):
         return float(self.rigidities[self.position[1]])
 
     def explain_choice(self) -> str:
-        """Return sentences that name the rule of the choice and what it costs."""
+        """Return sentences on the rule of the choice and its cost in error."""
         smallest, chosen = float(np.nanmin(self.surface)), float(self.surface[self.position])
         place = f"A smoothing of {self.best_value:.3g} and a rigidity of {self.best_rigidity:g}"
         if chosen == smallest:
@@ -330,12 +330,12 @@ def find_least(cve: Array) -> int:
 
 
 def find_path_findings(path: SmoothingPath) -> tuple[Finding, ...]:
-    """Return what was found by the fits along a path, in its course, and about what was chosen."""
+    """Return the findings of the fits along a path, of its course, and of the choice."""
     return (*_list_common(path), *_list_edge(path), *_list_stiffer(path), *_list_folds(path))
 
 
 def _list_common(path: SmoothingPath) -> Iterator[Finding]:
-    """Yield what the fits found, once for all values; what only the chosen one tells, as it is."""
+    """Yield the findings of all fits, each problem once, and those of the chosen fit alone."""
     first: dict[Problem, Finding] = {}
     count: Counter[Problem] = Counter()
     tried = [a for a in path.alignments if a is not None and a is not path.alignment]
@@ -378,7 +378,7 @@ def _list_stiffer(path: SmoothingPath) -> Iterator[Finding]:
 
 
 def _list_folds(path: SmoothingPath) -> Iterator[Finding]:
-    """Yield where warps fold over at the value chosen, with one at which none does."""
+    """Yield the finding that warps fold over at the chosen value, with a value where none does."""
     for finding in path.alignment.foldover_findings:
         better = {} if path.unfolded_value is None else {"smoothing": path.unfolded_value}
         yield replace(finding, values={**finding.values, **better})

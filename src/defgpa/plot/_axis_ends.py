@@ -36,7 +36,7 @@ def draw_ends(
     surface: style.Surface | None = None,
     magnify: float | None = None,
 ) -> tuple[tuple[style.AnyAxes, ...], float]:
-    """Draw the ends of the axis across below a plot, and those of the axis up on its right.
+    """Draw shapes at both ends of the horizontal axis below a plot, of the vertical beside it.
 
     Axes of the same mean are seen from the same side, to one scale, with one magnification.
 

@@ -1,4 +1,4 @@
-"""Shape space: where the specimens lie, what the ends of components look like, who is odd."""
+"""Shape space: specimens along components, shapes at their ends, outliers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def components(
 
 
 def _select_scores(pca: ShapePCA, which: tuple[int, int]) -> Array:
-    """Return the scores (n, 2) of the two components, or a sentence that they are not there."""
+    """Return the scores (n, 2) on two components, or raise an error if they do not exist."""
     if not hasattr(pca, "scores_"):
         raise DefgpaError("The components are not computed yet: call ShapePCA().fit(shapes) first.")
     available = pca.scores_.shape[1]

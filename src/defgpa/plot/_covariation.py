@@ -281,7 +281,7 @@ MeasurementError
 
 
 def _describe(result: PermutedStatistic) -> tuple[str, float, Array, float | None, float]:
-    """Return the name of a statistic, its observed value, the permuted ones, Z and P."""
+    """Return a statistic's name, observed value, permuted values, Z and P."""
     match result:
         case PhylogeneticSignal():  # its Z is that of the likelihood, not of K
             return "K", result.k, result.permuted_k, None, result.p

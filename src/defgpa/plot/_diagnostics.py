@@ -97,7 +97,7 @@ def _mark_value(ax: style.AnyAxes, value: float, text: str) -> Artist:
 
 
 def _mark_minimum(ax: style.AnyAxes, path: SmoothingPath) -> Artist:
-    """Ring the smallest CVE, and say in the title what the one-standard-error rule costs."""
+    """Ring the smallest CVE, and put the cost of the one-standard-error rule into the title."""
     smallest, chosen = float(np.nanmin(path.cve)), float(path.cve[path.best_index])
     look = {"markersize": 11, "fillstyle": "none", "markeredgewidth": 1.5}
     words = f"smallest CVE, at {path.least_value:.3g}"

@@ -1,4 +1,4 @@
-"""A square grid, and what a warp makes of it.
+"""Deformation grids: a square grid, and its image under a warp.
 
 In 3-D the grid lies in a plane through the landmarks.
 """

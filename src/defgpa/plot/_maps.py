@@ -1,4 +1,4 @@
-"""Draw tables of shapes × landmarks: what is off, and what is missing.
+"""Draw tables of shapes × landmarks: residuals, and missing landmarks.
 
 With more landmarks or shapes than a picture has cells, a cell stands for several: for the largest
 of their residuals, or for the share of them that is missing.

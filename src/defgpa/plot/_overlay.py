@@ -220,7 +220,7 @@ def before_and_after(
 def _prepare_pair(
     axes: Sequence[Axes] | None, n_dims: int, cloud: Array
 ) -> tuple[style.AnyAxes, style.AnyAxes]:
-    """Return the two axes given, or new ones: side by side, or above each other for wide shapes."""
+    """Return the two given axes, or new ones side by side, above each other for wide shapes."""
     if axes is None:
         from matplotlib import pyplot
 

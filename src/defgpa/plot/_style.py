@@ -1,4 +1,4 @@
-"""How all plots look: colours that colour-blind readers can tell apart, equal axes, few labels.
+"""Style of all plots: colours for the colour-blind, equal axes, few labels.
 
 The colours are those of Okabe and Ito: what was observed is blue, the reference and what is made
 of it vermillion. Colour never carries a meaning alone, a marker or a line style goes with it.
@@ -249,7 +249,7 @@ def shorten(name: str, max_length: int = 22) -> str:
 def label_ticks(
     axis: Axis, names: Sequence[str], max_names: int, per_cell: int = 1, **look: Any
 ) -> None:
-    """Write at most so many names along an axis on which every cell holds ``per_cell`` of them."""
+    """Label at most so many cells along an axis, which has ``per_cell`` labels a cell."""
     chosen = range(0, len(names), max(per_cell, -(-len(names) // max(max_names, 1))))
     places = (np.array(chosen) + 0.5) / per_cell - 0.5
     axis.set_ticks(list(places), [shorten(names[k]) for k in chosen], **look)

@@ -35,7 +35,7 @@ class View(NamedTuple):
 
 
 def choose_view(mean: Array, changes: Array | None = None) -> View:
-    """Choose from where to look at a shape (m, d): a 2-D shape as it is.
+    """Choose the projection of a shape (m, d) to the plane: the identity in 2-D.
 
     A 3-D shape is seen along the direction in which both the shape and its changes (…, m, d)
     extend least, its longest axis lying across.

@@ -1,4 +1,4 @@
-"""Choose which landmarks a page draws: all specimens always, landmarks as far as there is room.
+"""Choose the landmarks that a page draws: of all specimens, as many as there is room for.
 
 Numbers and tables are always of everything. Where the page would become too heavy, landmarks are
 thinned, the worst ones kept; of a mesh, vertices are merged and the surface stays a surface. The

@@ -1,4 +1,4 @@
-"""Numbers on their way into the page: small, exact enough for the eye, and never markup.
+"""Encode numbers for the page: small, exact enough for the eye, and never markup.
 
 Positions are only drawn, so 16 bits per coordinate do, each shape in its own box; distances are
 read as well, so they keep 32-bit floats. Both travel as base64 within JSON.
@@ -46,7 +46,7 @@ def pack_integers(numbers: NDArray[np.integer]) -> dict[str, object]:
 
 
 def list_finite(numbers: Array) -> list[object]:
-    """Return the numbers as JSON knows them: None for what is not finite."""
+    """Return numbers for JSON, None for those that are not finite."""
     return [float(x) if np.isfinite(x) else None for x in numbers]
 
 

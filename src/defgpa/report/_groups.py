@@ -57,7 +57,7 @@ def _list_columns(data: Mapping[str, ArrayLike] | None) -> Iterable[tuple[str, A
 
 
 def _list_column(name: str, values: ArrayLike, n_shapes: int) -> list[Hashable]:
-    """Return a column that was given as a list, or a sentence on what is wrong with it."""
+    """Return a given column as a list, or an error message about it."""
     listed = np.asarray(values, dtype=object).ravel().tolist() if np.ndim(values) else []
     if len(listed) != n_shapes:
         raise ShapeError(
@@ -68,7 +68,7 @@ def _list_column(name: str, values: ArrayLike, n_shapes: int) -> list[Hashable]:
 
 
 def _is_column(values: object, n_shapes: int) -> bool:
-    """Return whether values are one word or number for each shape, or nothing for some."""
+    """Return whether values are one word or number per shape, some of them missing."""
     if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != n_shapes:
         return False
     kinds = (str, int, float, np.generic, type(None))

@@ -135,7 +135,7 @@ def write_methods(
 
 
 def _describe_weights(alignment: Alignment) -> Iterator[str]:
-    """Yield how landmarks were weighted, where they were."""
+    """Yield sentences on the landmark weights."""
     if alignment.rejection is None:
         if alignment.has_weights:
             yield "Landmarks were weighted by their given weights."

@@ -333,7 +333,7 @@ def _write_page(
     values: Mapping[str, object],
     origin: Mapping[str, str],
 ) -> None:
-    """Fill a template with these values and those of both pages; all but our scripts is escaped."""
+    """Fill a template with these values and the common ones; all but our scripts is escaped."""
     from defgpa.io.atomic import write_text
 
     template = _load_templates().get_template(name)

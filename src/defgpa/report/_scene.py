@@ -1,4 +1,4 @@
-"""What the page draws in space: the reference, every shape before and after, its deformation."""
+"""Build the 3-D scene: the reference, every shape before and after, its deformation."""
 
 from __future__ import annotations
 

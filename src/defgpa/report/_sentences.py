@@ -1,4 +1,4 @@
-"""Say in sentences what was fitted and what it means."""
+"""Sentences on what was fitted and what it means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Format a number with so many significant digits, no exponent where it can be helped."""
+    """Format a number with this many significant digits, without exponent if possible."""
     if not np.isfinite(value):
         return "–"
     if isinstance(value, (int, np.integer)) or value == 0:
@@ -46,7 +46,7 @@ def format_percent(share: float) -> str:
 
 
 def describe_fit(alignment: Alignment) -> str:
-    """Describe in one paragraph the specimens and what was estimated."""
+    """Describe the specimens and the estimates of a fit in one paragraph."""
     shapes = alignment.shapes
     return (
         f"{shapes.n_shapes:,} specimens with {shapes.n_landmarks:,} landmarks in {shapes.n_dims}-D "
@@ -149,7 +149,7 @@ def list_warnings(alignment: Alignment, cv: CrossValidation | None = None) -> li
 
 
 def format_code(value: object) -> str:
-    """Format the call that makes a model again, without what is left at its default."""
+    """Format the call that makes a model again, without parameters at their defaults."""
     if not is_dataclass(value) or isinstance(value, type):
         return abbreviate(repr(value))
     changed = [

@@ -99,7 +99,7 @@ def _pack_distances(ranking: Outliers) -> dict[str, object]:
 
 
 def _describe(alignment: Alignment, pca: ShapePCA) -> str:
-    """Say what was analysed, and how much of it the warps follow."""
+    """Describe the analysed shapes, and how much of their variation the warps follow."""
     complete = alignment.shapes.visible.all()
     filled = "" if complete else ", missing landmarks estimated from the other specimens"
     sentence = f"Specimens are compared after superimposition (pose and size removed){filled}."

@@ -1,4 +1,4 @@
-"""Show what was asked after the alignment: one section a test, with words, table and figure."""
+"""Sections on statistics: one a test, with words, table and figure."""
 
 from __future__ import annotations
 

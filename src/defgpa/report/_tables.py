@@ -41,7 +41,7 @@ _METHODS = {
 def _make_row(
     key: str, label: str, value: float, sentence: str, aside: str = ""
 ) -> dict[str, object]:
-    """Return one row: a number by its key in summary.json, and what it says."""
+    """Return a row of the results: a number of summary.json with its key and its meaning."""
     row = {"key": key, "label": label, "value": value, "text": format_number(value)}
     return {**row, "sentence": sentence, "aside": aside}
 
@@ -214,7 +214,7 @@ def _describe_solver(alignment: Alignment) -> str:
 
 
 def write_code(alignment: Alignment, result: str | None) -> str:
-    """Write the lines of Python that fit it again; empty where they cannot be known."""
+    """Write the Python code that repeats the fit; empty if it cannot be known."""
     match alignment._registration:
         case RidgeRegistration(model) if _is_built_in(model):
             warp = format_code(model)
@@ -284,7 +284,7 @@ def list_versions() -> list[tuple[str, str]]:
 
 
 def list_provenance(provenance: Mapping[str, str]) -> list[tuple[str, str]]:
-    """List where it comes from, as the caller knows it; what is shown as code is left out."""
+    """List the provenance that the caller knows, except what is shown as code."""
     return [
         (str(key), abbreviate(str(value)))
         for key, value in provenance.items()

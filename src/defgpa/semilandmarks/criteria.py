@@ -1,4 +1,4 @@
-r"""What sliding makes small.
+r"""Criteria that sliding minimises: Procrustes distance and bending energy.
 
 With x the points of a shape, J the landmarks that slide along directions V, and steps s, the
 shape becomes x[J] + sV. Bending energy is :math:`\mathrm{tr}(x^\top L x)`, L the bending matrix of
@@ -75,7 +75,7 @@ class Distance:
         return np.asarray(np.sum(differences**2, axis=(-2, -1)))
 
     def find_steps(self, x: Array, J: Index, V: Array) -> Array:
-        """Compute −V·(x − r) / V·V; directions of one point are at right angles to each other."""
+        """Compute the steps −V·(x − r) / V·V along directions V, orthogonal for each point."""
         squared = np.sum(V * V, axis=-1)
         components = np.sum(V * (x - self.target)[..., J, :], axis=-1)
         return np.asarray(-components / np.where(squared > 0, squared, 1.0))

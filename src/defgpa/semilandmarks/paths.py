@@ -1,4 +1,4 @@
-"""Where the sliding points of shapes may go.
+"""Paths along which semilandmarks slide: curves, chords and surfaces.
 
 A path belongs to a stack of n shapes that see the same landmarks. It knows a place for each of its
 points in each shape (a parameter of the curve, or the point itself), the directions in which it may
@@ -40,7 +40,7 @@ class Path:
     start: Array
 
     def find_directions(self, place: Array, x: Array) -> Array:
-        """Find (n, k, f, d): where each may go, at right angles to each other, of any length."""
+        """Find orthogonal directions (n, k, f, d), of any length, in which each point may slide."""
         raise NotImplementedError
 
     def move(self, place: Array, steps: Array, directions: Array) -> Array:
@@ -116,7 +116,7 @@ class SplinePath(Path):
         return self.splines.derivative(self._wrap(place))[:, :, None]
 
     def move(self, place: Array, steps: Array, directions: Array) -> Array:
-        """Go as far along the curve as asked; an open one is not left at its ends."""
+        """Move points along the curve; on an open curve, not beyond its ends."""
         moved = place + steps[..., 0]
         return moved if self.curve.closed else np.clip(moved, 0.0, self.lengths[:, None])
 
@@ -212,7 +212,7 @@ class MeshPath(Path):
 def make_spline_path(
     curve: Curve, x: Array, project: Sequence[Project] | None = None
 ) -> SplinePath | None:
-    """Make the path along what shapes (n, m, d) see of a curve; None where nothing can slide."""
+    """Make the path along the visible part of a curve in shapes (n, m, d), None if none slides."""
     visible = _restrict(curve, x)
     if not visible.sliding.any() or not can_slide(curve, x).all():
         return None

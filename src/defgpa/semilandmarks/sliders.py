@@ -85,7 +85,7 @@ def find_slider_numbers(members: Sequence[int | str], landmarks: Sequence[str]) 
 
 
 def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:
-    """Join sliders that are each other's neighbours to one curve each.
+    """Join sliders that are neighbours of each other into curves.
 
     A row may name its neighbours in either order; the first row of a curve sets its direction.
     """

@@ -1,4 +1,4 @@
-"""Align, slide, align again, as long as it helps.
+"""Slide semilandmarks: align, slide, and align again until the criterion stops falling.
 
 Given the reference every shape slides on its own: steps along its tangents that make bending energy
 or distance from the reference least, shortened until the criterion does not rise on the curve
@@ -90,7 +90,7 @@ class SlidShapes(Shapes):
 
     @classmethod
     def of(cls, shapes: Shapes, points: Array, **facts: object) -> SlidShapes:
-        """Return the shapes with other points, and the facts about how they came there."""
+        """Return the shapes with slid points, and the facts about the sliding."""
         self = cls.__new__(cls)
         vars(self).update(vars(shapes.with_points(points)))
         for name, value in facts.items():
@@ -352,7 +352,7 @@ def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Arr
 def _slide_one_step(
     x: Array, places: Sequence[Array], paths: Sequence[Path], criterion: Criterion
 ) -> tuple[Array, Sequence[Array]]:
-    """Slide all points together one step, in each shape shortened until its criterion falls."""
+    """Slide all points by one step, shortened in each shape until its criterion falls."""
     if not paths:
         return x, places
     n, _, d = x.shape

@@ -1,4 +1,4 @@
-"""What is asked of landmarks once they are aligned: sizes, components, groups, symmetry."""
+"""Statistics of aligned landmarks: sizes, components, groups, symmetry."""
 
 from defgpa.statistics.allometry import Allometry, allometry
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova

@@ -1,4 +1,4 @@
-"""What shape depends on: sums of squares of tangent coordinates, and chance by permutation.
+"""Procrustes ANOVA: sums of squares of tangent coordinates, tested by permutation.
 
 The terms of a formula enter one after the other; with RSS the residual sum of squares over all
 coordinates, a term has
@@ -140,7 +140,7 @@ class ProcrustesAnova(Rows):
         return self.tangents - self.fitted
 
     def predict(self, data: Mapping[str, object]) -> Array:
-        """Predict the shapes (k, m, d) that the model expects for other data, one row each.
+        """Predict the shapes (k, m, d) for other data, one row of it each.
 
         Examples
         --------
@@ -318,7 +318,7 @@ def procrustes_anova(
 
 
 def _select_rows(columns: Columns, rows: Sequence[int], n: int) -> dict[str, object]:
-    """Return the rows of columns of n entries; others are left as they are, to be refused."""
+    """Return the selected rows of columns with n entries; others unchanged, to be refused later."""
     return {
         head: np.asarray(values)[list(rows)] if len(values) == n else values
         for head, values in columns.items()
@@ -379,7 +379,7 @@ def _label_groups(model: Design) -> list[str]:
 
 
 def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:
-    """Return the rows of the terms, of the residuals where there are any, and of the total."""
+    """Return the rows of the terms, the residuals and the total."""
     total = ratios.total
     rows = [
         effect(name, df, float(ss), total, float(ratios.observed[k]), ratios.z(k), ratios.p(k))

@@ -93,7 +93,7 @@ class Classification(Rows):
     provenance: Provenance
 
     def further_tables(self) -> dict[str, Table]:
-        """Return the confusion table and how many are classified correctly, as tables by name."""
+        """Return the confusion table and the counts of correct classifications, by name."""
         return {
             "confusion": (
                 ("group", *(f"as_{group}" for group in self.groups)),

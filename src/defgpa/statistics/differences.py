@@ -1,4 +1,4 @@
-"""Where two groups differ: one test a landmark, and a limit on false discoveries.
+"""Differences between two groups: a test per landmark, at a false discovery rate.
 
 The statistic of a landmark is the distance between its two group means; labels are permuted. With
 many landmarks some P are small by chance alone: q is the smallest share of false discoveries at

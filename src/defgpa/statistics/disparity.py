@@ -1,4 +1,4 @@
-"""Compare how much groups vary: Procrustes variances about a model.
+"""Disparity: compare the Procrustes variances of groups about a model.
 
 The Procrustes variance of a group is the mean squared distance of its specimens from what a model
 expects of them (Zelditch et al. 2012; geomorph's ``morphol.disparity``). About ``shape ~ 1`` it is

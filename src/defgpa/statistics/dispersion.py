@@ -1,4 +1,4 @@
-"""Whether groups differ in dispersion, which permutation tests of their means take for an effect.
+"""Check for unequal dispersion, which permutation tests of means take for an effect.
 
 Chance exchanges specimens between groups, so that it mixes their dispersions. Where the smaller
 groups vary more, P of the difference of means is too small; where they vary less, too large.

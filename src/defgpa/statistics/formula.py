@@ -86,7 +86,7 @@ def _tokenize(right: str) -> Iterator[_Token]:
 
 
 def _check_calls(tokens: list[_Token]) -> None:
-    """Refuse calls of anything but the functions, and what may not stand in or outside of one."""
+    """Refuse calls of unknown functions, and tokens that a call may not contain or stand in."""
     calls: list[str] = []  # of every open parenthesis, the function it stands in, or none
     for previous, token in zip([_Token("", ""), *tokens], tokens, strict=False):
         if token.text == "(" and token.kind == "operator":

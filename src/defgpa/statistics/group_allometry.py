@@ -80,7 +80,7 @@ class GroupAllometry(Rows):
         return np.asarray(np.linalg.norm(self.slopes, axis=(1, 2)))
 
     def correct_size(self, size: float | None = None) -> Shapes:
-        """Return the shapes as they would be at one size, without what size explains in groups.
+        """Return the shapes corrected to one size by the slopes of their groups.
 
         Parameters
         ----------

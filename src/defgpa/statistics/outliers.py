@@ -1,4 +1,4 @@
-"""The odd ones, ranked: specimens far from the mean, landmarks far from where others put them.
+"""Outliers: specimens far from the mean, and landmarks far from their predictions.
 
 A specimen is flagged, as in geomorph, where its distance ‖x_i − mean‖ in the tangent space is
 above Q3 + 1.5 (Q3 − Q1), within its group; or, as in geomorph 4.1, above what that is after a power
@@ -94,16 +94,16 @@ class Outliers:
     __repr__ = __str__
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row a specimen, the oddest first, as a pandas DataFrame."""
+        """Return a row per specimen as a pandas DataFrame, the greatest outlier first."""
         return import_pandas().DataFrame(self.table())
 
     @property
     def order(self) -> Index:
-        """(n,): specimens, the oddest first."""
+        """(n,): numbers of the specimens, the greatest outlier first."""
         return np.argsort(-self.distances, kind="stable")
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one row a specimen, the oddest first, with its worst landmark.
+        """Return a row per specimen with its worst landmark, the greatest outlier first.
 
         ``name``, ``group``, ``distance``, ``limit``, ``outlier``, ``worst_landmark``,
         ``worst_distance``.
@@ -212,7 +212,7 @@ def outliers(
 
 
 def _label_groups(groups: Sequence[object] | None, shapes: Shapes) -> tuple[object, ...]:
-    """Return one label per specimen, all empty where no groups are given."""
+    """Return one group label per specimen, empty if no groups are given."""
     if groups is None:
         return ("",) * len(shapes)
     if len(groups) != len(shapes):

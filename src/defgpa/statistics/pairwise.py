@@ -1,4 +1,4 @@
-"""How far apart the mean shapes of groups are, and whether chance could have put them there.
+"""Pairwise distances between mean shapes of groups, tested by permutation.
 
 With X the columns of the model and rows L for the groups, the mean shapes are L X⁺ Y. Permuting the
 residuals of a model that does not know the groups permutes the columns of L X⁺.

@@ -1,4 +1,4 @@
-"""Chance, by permuting what the reduced model leaves.
+"""Permutation tests: permuting the residuals of the reduced model.
 
 Y is what was measured, Q the basis of the model before a term, E = Y − QQᵀY what that leaves. Under
 the null hypothesis the rows of E are exchangeable, so with a permutation π the term could as well
@@ -85,7 +85,7 @@ class ModelTerms:
 
     @classmethod
     def sequential(cls, intercept: Array, bases: Sequence[Array]) -> ModelTerms:
-        """Add one term after the other: type I sums of squares."""
+        """Make sequential (type I) sums of squares: each term after those before it."""
         full = np.hstack([np.empty((len(intercept), 0)), *bases])
         ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
         reduced = tuple(full[:, :end] for end in ends[:-1])
@@ -383,7 +383,7 @@ def compress_columns(Y: Array) -> Array:
 
 @dataclass(frozen=True)
 class Permutations:
-    """So many random orders from a seed; the same ones however many threads there are."""
+    """Seeded random permutations; the same ones for any number of threads."""
 
     count: int = 999
     seed: int = 0
@@ -448,7 +448,7 @@ class Permutations:
 
 
 def p_value(observed: float, permuted: Array) -> float:
-    """Compute P: (1 + how many permuted values reach the observed one) / (1 + how many there are).
+    """Compute P: the share of permuted values, the observed one included, that reach the observed.
 
     Examples
     --------

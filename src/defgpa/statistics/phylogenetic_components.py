@@ -1,4 +1,4 @@
-"""Components of shape with a phylogeny: where species lie in morphospace, and where they came from.
+"""Phylogenetic components of shape: species and their ancestors in morphospace.
 
 With Y the shapes of the species, C their covariance under Brownian motion, and a the phylogenetic
 mean (the shape of the root):
@@ -81,7 +81,7 @@ class PhylogeneticComponents(Rows):
 
     @property
     def node_scores(self) -> Array:
-        """(n + k, c): of all nodes of the tree, as it numbers them."""
+        """(n + k, c): scores of all nodes of the tree, tips first."""
         return np.concatenate([self.scores, self.ancestor_scores])
 
     @property

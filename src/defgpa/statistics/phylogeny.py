@@ -101,7 +101,7 @@ class Phylogeny:
         return np.column_stack([self.parents[children], children])
 
     def take(self, names: Sequence[str]) -> Phylogeny:
-        """Return the tree of these tips, in this order; branches in a row become one."""
+        """Return the tree of these tips, in this order; branches without forks are joined."""
         place = {tip: k for k, tip in enumerate(self.tips)}
         return self._restrict([place[name] for name in names])
 

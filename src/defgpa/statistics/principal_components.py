@@ -146,7 +146,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D: {k} components"
 
     def transform(self, shapes: ShapesLike | Alignment) -> Array:
-        """Compute the scores (n, k) of shapes, those of the fit or new ones, gaps allowed.
+        """Compute the scores (n, k) of shapes, fitted or new, with missing landmarks allowed.
 
         After a fit to an alignment, new specimens are registered onto its reference first where
         its space asks for that.

@@ -1,4 +1,4 @@
-"""How much of what is measured is the individual, and how much the measuring.
+"""Repeatability: the share of variance between individuals, and measurement error.
 
 With r replicates an individual, MS among individuals and MS within them, over the coordinates of a
 landmark or of all of them together:

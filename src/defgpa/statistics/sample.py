@@ -170,7 +170,7 @@ class Sample:
             warn_about(check_handedness(self.tangents.mean(axis=0), self.shapes))
 
     def compute_tangents(self, points: Array, members: Mask | None = None) -> Array:
-        """Superimpose complete shapes (n, m, d), or some of them, unless declared superimposed."""
+        """Superimpose complete shapes (n, m, d), or some of them, unless they already are."""
         numbers = np.flatnonzero(np.ones(len(points), dtype=bool) if members is None else members)
         if self.provenance.space == "given" or self.provenance.n_species:
             return np.array(points[numbers])
@@ -291,7 +291,7 @@ def build_sample(
 
 
 def _find_rejected(x: Analysed) -> Mask | None:
-    """Return which landmarks (n, m) a robust fit rejected one by one; None without such a fit."""
+    """Return the landmarks (n, m) that a robust fit rejected one by one; None after other fits."""
     if not isinstance(x, Alignment) or x.rejection is None:
         return None
     return x.shapes.visible & ~x._trusted_shapes.visible

@@ -1,4 +1,4 @@
-"""One row a specimen: its size, what it shows, how well it fits, how far it was bent."""
+"""Table of specimens: size, missing landmarks, errors, bending energy and stretch."""
 
 from __future__ import annotations
 

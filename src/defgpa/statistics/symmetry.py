@@ -1,4 +1,4 @@
-"""Symmetry: what two sides share, how they always differ, and how they differ by chance.
+"""Symmetry: variation between individuals, directional and fluctuating asymmetry.
 
 Object symmetry: one configuration has both sides. It is mirrored, the landmarks of its pairs change
 places, and all configurations are aligned with all mirror images. Matching symmetry: the sides are
@@ -294,7 +294,7 @@ def _require_once(
     words: Sequence[str],
     replicate: Sequence[object] | None,
 ) -> None:
-    """Raise a ShapeError where one measurement of an individual's side is there twice."""
+    """Raise a ShapeError if a side of an individual is measured twice without a replicate."""
     if replicate is None:
         return
     _, times = encode_groups(replicate, len(codes), "replicate")

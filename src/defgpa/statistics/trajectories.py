@@ -1,4 +1,4 @@
-"""Trajectory analysis: how groups change shape along the same sequence of stages.
+"""Trajectory analysis: how groups change shape along the same stages.
 
 A trajectory is the path of the mean shapes of a group through the stages. Two trajectories differ
 in length (magnitude), in direction (the angle between their first principal axes, oriented by time)
@@ -73,7 +73,7 @@ class Trajectories(Rows):
         ]
 
     def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header; no form of paths of two stages."""
+        """Return the pairs of groups as text, without a header; form is left out for two stages."""
         rows = self._rows()
         chances = [format_p_values([row[k] for row in rows]) for k in (3, 5, 7)]
         n_columns = 7 if len(self.stages) > 2 else 5
@@ -199,7 +199,7 @@ def _encode_stages(
 
 
 def _sort_numbers(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names that are all numbers in their order, others as they are."""
+    """Sort names that are all numbers; return others unchanged."""
     try:
         return tuple(sorted(names, key=float))
     except ValueError:

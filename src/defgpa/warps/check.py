@@ -1,4 +1,4 @@
-r"""What a family of warps promises, found out by asking it.
+r"""Check that a warp model has the properties the theory asks for.
 
 For one shape with features F and penalty R, P = I − F (FᵀF + R)⁻¹ Fᵀ is what the best warp leaves
 of a target. Everything is read from it:
@@ -96,7 +96,7 @@ class WarpCheck:
 
 
 def check_warp(model: WarpModel, points: ArrayLike) -> WarpCheck:
-    """Check the properties of a warp model, built-in or a user's own, on one shape.
+    """Check the properties of a warp model, built-in or a user's, on one shape.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ def sample_domain(warp: Invertible, dim: int) -> Array | None:
 
 
 def _find_spline_start(warp: Invertible, goal: Array) -> Array:
-    """Send the targets through the approximate inverse of the warp, if it has one."""
+    """Map the targets by the approximate inverse of the warp, if it has one."""
     approximate_inverse = warp.inverse() if hasattr(warp, "inverse") else None
     if approximate_inverse is None or isinstance(approximate_inverse, NewtonInverse):
         return np.full(goal.shape, np.nan)

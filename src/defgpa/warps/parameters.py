@@ -91,7 +91,7 @@ def require_number(
     description: str = "a number of at least 0",
     is_allowed: Callable[[float], bool] = lambda number: 0.0 <= number < np.inf,
 ) -> None:
-    """Raise a ValueError unless ``value`` is a number that is allowed, by default one from 0 on."""
+    """Raise a ValueError unless ``value`` is a number within bounds, by default not negative."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float, np.number))

@@ -448,7 +448,7 @@ def _make_grid_complement(counts: tuple[int, ...]) -> Complement:
 
 @dataclass(frozen=True, eq=False)
 class Deflation:
-    """An orthonormal N as `Complement` has, but with polynomials of low order in front."""
+    """Orthonormal columns N, as of `Complement`, that begin with polynomials of low order."""
 
     polynomials: Complement  # the reflection I − Y T Yᵀ that takes q unit vectors to them
     bent: Array  # (q, q − d − 1): those of them that are orthogonal to all affine functions

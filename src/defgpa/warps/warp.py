@@ -115,7 +115,7 @@ class Warp:
         return approximate_inverse_around(self, self.landmarks)
 
     def exact_inverse(self, tolerance: float = 1e-12) -> NewtonInverse:
-        """Return the inverse that is solved point by point, exact where the warp is one-to-one."""
+        """Return the exact inverse, solved point by point, where the warp is one-to-one."""
         return NewtonInverse(self, tolerance)
 
     def compose_affine(self, matrix: Array, offset: Array) -> Warp:

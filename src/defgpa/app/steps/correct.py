@@ -22,7 +22,7 @@ def show_queue(project: Project, values: Values) -> dict[str, object]:
 
 
 def add_edits(project: Project, values: Values) -> dict[str, object]:
-    """Add edits to the log, and send what they changed."""
+    """Add edits to the log, and send the specimens that changed."""
     with project.changing(get_text(values, "revision")):
         entries = values.get("edits")
         if not isinstance(entries, list) or not entries:

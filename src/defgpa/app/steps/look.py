@@ -44,7 +44,7 @@ def describe_project(project: Project, values: Values) -> dict[str, object]:
 
 
 def _describe_specimens(study: Study) -> dict[str, object]:
-    """Say what is known about the specimens of the files, edited but with all of them."""
+    """Describe all specimens of the files, with edits but no exclusions applied."""
     shapes = study.all_shapes
     reflected = [0] * shapes.n_shapes
     for edit in study.edits:
@@ -74,7 +74,7 @@ def describe_log(log: EditLog) -> dict[str, object]:
 
 
 def describe_specimen(project: Project, number: int) -> dict[str, object]:
-    """Return one specimen with all digits, and where the mean shape lies in it."""
+    """Return one specimen in full precision, with the mean shape fitted to it."""
     study = project.study
     try:
         place = study.find_mean_place(number)

@@ -21,7 +21,7 @@ SAMPLES = {
 
 
 def describe_start(workspace: Workspace, first: str | None) -> dict[str, object]:
-    """Say what there is to open."""
+    """Describe what can be opened: projects, samples and files."""
     return {
         "version": __version__,
         "projects": workspace.list(),

@@ -35,7 +35,7 @@ def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[s
 
 
 def show_results(project: Project, values: Values) -> dict[str, object]:
-    """List what was written, and what can be."""
+    """List the files that were written, and the results that can be."""
     with IMPORTS:
         from defgpa.app.results import PARTS, list_results
 

@@ -81,7 +81,7 @@ def arrange_stack(path: Path, array: RawArray, layout: str, preferred: str | Non
 
 
 def arrange_matrix(path: Path, array: RawArray, layout: str) -> Array:
-    """Arrange one shape's matrix as (m, d); it is d × m if the layout or only the size says so."""
+    """Arrange the matrix of one shape as (m, d), transposed if the layout or its size says so."""
     numbers = to_real_numbers(path, array)
     if numbers.ndim != 2:
         raise FormatError(

@@ -64,7 +64,7 @@ def read_r(path: Path, options: ReadOptions) -> Document:
 
 
 def _collect_metadata(variables: Variables, n: int) -> list[dict[str, object]]:
-    """Collect what vectors as long as the specimens are many say of each; "" for NA.
+    """Collect vectors with one entry per specimen as metadata; "" for NA.
 
     Levels of a factor stay words, whatever they look like: a statistic takes them for groups.
     """
@@ -144,7 +144,7 @@ def _read_content(path: Path) -> RValue:
 
 
 def _flatten(value: RValue, name: str, levels: int) -> Iterator[tuple[str, RValue]]:
-    """Arrays by name, out of the lists they stand in; a list of matrices is one of them."""
+    """Return arrays by name, out of the lists that hold them; a list of matrices is one array."""
     if _is_list_of_matrices(value):
         yield name, [(str(key), entry) for key, entry in _iterate_entries(value, name)]
     elif isinstance(value, (Mapping, list, tuple)) and levels:

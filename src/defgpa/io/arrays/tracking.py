@@ -218,7 +218,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterator[Specimen]:
-    """Yield the instances of a project; users' own where a frame has both kinds."""
+    """Yield the instances of a project; where a frame also has predictions, those of the user."""
     names = ("frames", "instances", "points", "pred_points")
     for name in names:
         if name in file:

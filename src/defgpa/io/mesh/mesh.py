@@ -154,7 +154,7 @@ class Polygons:
 
 
 def as_indices(values: RawArray) -> Index:
-    """Vertex numbers; what cannot be one becomes -1, which no vertex has."""
+    """Convert numbers to vertex indices, −1 for what is none."""
     if values.dtype.kind == "f":
         is_whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
         values = np.where(is_whole, values, -1)
@@ -280,7 +280,7 @@ class Cursor:
         return np.array(values, dtype=np.float64)
 
     def _parse_numbers_by_line(self) -> list[float]:
-        """Line by line, until the first word that is no number; only for its complaint."""
+        """Parse numbers line by line to name the line of the first word that is none."""
         lines = self.data[self.at :].decode("latin-1").split("\n")
         values: list[float] = []
         for line, text in enumerate(lines, start=self.line_number):

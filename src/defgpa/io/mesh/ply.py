@@ -114,7 +114,7 @@ def write_ply(path: Path, mesh: Mesh) -> None:
 
 
 def _make_property_name(name: str, used_names: set[str]) -> str:
-    """Make the name of a property one ASCII word that is not taken yet."""
+    """Make a property name of one ASCII word that is not used yet."""
     word = "".join(c if c.isascii() and c.isprintable() and c != " " else "_" for c in name) or "_"
     while word in used_names:
         word += "_"

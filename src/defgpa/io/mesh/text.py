@@ -145,7 +145,7 @@ def _parse_off_lines(path: Path, lines: Sequence[Line]) -> tuple[Rows, Rows]:
 
 
 def _parse_off_words(values: Sequence[float], header: re.Match[str]) -> tuple[Rows, Rows] | None:
-    """Parse vertices and faces word by word, if with their counts they use up all numbers."""
+    """Parse vertices and faces word by word, if the counts use up all numbers."""
     if len(values) < 3 or min(values[:2]) < 0:
         return None
     width = 3 + 3 * bool(header[3]) + 4 * bool(header[2])
@@ -275,7 +275,7 @@ def _split_words(text: str, comment: str | None = None) -> Iterator[Line]:
 
 
 def _parse_colours(rows: Rows, skipped: int, most: int) -> Colours | None:
-    """Red, green, blue and perhaps opacity behind other numbers, if every row has them."""
+    """Parse red, green, blue and perhaps opacity after other numbers, if every row has them."""
     if not rows or any(len(row) < skipped + 3 for row in rows):
         return None
     width = min(most, min(map(len, rows)) - skipped)
@@ -291,7 +291,7 @@ def _format_row(row: Sequence[object]) -> str:
 
 
 def _warn_of_loss(path: Path, kind: str, mesh: Mesh, losses: Sequence[str]) -> None:
-    """Say what a format leaves out, and refuse vertices it cannot write."""
+    """Warn of the parts of a mesh that a format leaves out, and refuse vertices it cannot write."""
     if not np.isfinite(mesh.vertices).all():
         raise FormatError(
             f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "

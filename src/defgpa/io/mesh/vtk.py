@@ -92,7 +92,7 @@ def _format_block(head: str, values: RawArray, kind: str) -> bytes:
 
 
 class _Sections:
-    """Reads one section after another from where the cursor is, and keeps what a mesh needs."""
+    """Reader of the sections of a file, one after another, that keeps what a mesh needs."""
 
     def __init__(self, cursor: Cursor, binary: bool) -> None:
         self._cursor, self._binary = cursor, binary
@@ -202,7 +202,7 @@ class _Sections:
                 raise self._make_error("an array of a field", " ".join(words))
 
     def _read_polygons(self, count: int, size: int) -> Polygons:
-        """Version 5: offsets and corners. Before: every cell its length, then its corners."""
+        """Read polygons: offsets and corners in version 5; before, each length and its corners."""
         if self._cursor.peek().upper().startswith("OFFSETS"):
             offsets = self._read_integers("OFFSETS", count)
             corners = self._read_integers("CONNECTIVITY", size)

@@ -106,7 +106,7 @@ def _join_pieces(pieces: Sequence[Mesh]) -> Mesh:
 
 
 class _File:
-    """The XML of a file, and what its Piece and DataArray elements stand for."""
+    """A VTP file: its XML, with methods that decode Piece and DataArray elements."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -145,7 +145,7 @@ class _File:
         return build_mesh(self._path, points, faces, colours, scalars)
 
     def _read_polygons(self, cells: ElementTree.Element) -> Polygons:
-        """Cells, given by their corners and by where each of them ends."""
+        """Read polygons, given by their corners and by the end of each of them."""
         corners, ends = (
             as_indices(self._read_values(self._find_element(cells, f"./DataArray[@Name='{name}']")))
             for name in ("connectivity", "offsets")
@@ -164,7 +164,7 @@ class _File:
         return element
 
     def _parse_whole(self, word: str) -> int:
-        """Parse an integer as XML has it, and not as Python does."""
+        """Parse an integer by the rules of XML, which are stricter than Python's."""
         if not (word.isascii() and word.strip().isdigit() and len(word) < 20):
             raise make_format_error(self._path, "a whole number", word)
         return int(word)
@@ -254,7 +254,7 @@ def _split_appended(data: bytes) -> tuple[bytes, bytes, str]:
 
 
 def _take_raw(source: bytes, count: int) -> tuple[bytes, bytes]:
-    """Take ``count`` bytes, and return them with what follows."""
+    """Split data into the first ``count`` bytes and the remaining ones."""
     if count > len(source):
         raise ValueError(f"expected {count} bytes of data; found {len(source)}")
     return source[:count], source[count:]

@@ -46,7 +46,7 @@ def register_saved(
     to_fields: Callable[[Any], Fields] | None = None,
     from_fields: Callable[[Fields], object] | None = None,
 ) -> None:
-    """Tell how a type of one's own (a warp model, a basis) is saved and loaded.
+    """Register how a user's own type (a warp model, a basis) is saved and loaded.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def decode(node: Any, arrays: Mapping[str, Array]) -> Any:
 
 
 def encode_stack(values: list[object], arrays: dict[str, Array]) -> object:
-    """Many values; those of one type with fields of one size are stored as stacked arrays."""
+    """Encode a sequence of values; runs of one type and size become stacked arrays."""
     runs = [list(run) for _, run in groupby(values, key=_describe_layout)]
     return {"runs": [_encode_run(run, arrays) for run in runs]}
 
@@ -159,7 +159,7 @@ def _encode_run(run: list[object], arrays: dict[str, Array]) -> object:
 
 
 def _describe_layout(value: object) -> tuple[object, ...]:
-    """Describe what must agree for values to be stacked; (id, None) for one that cannot be.
+    """Return a key that values must share to be stacked; (id, None) for those that cannot be.
 
     Arrays are stacked if their sizes agree; anything else (a kernel, a degree) must be the same.
     """

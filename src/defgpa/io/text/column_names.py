@@ -1,4 +1,4 @@
-"""What the heads of a table call its columns: ``x1``, ``apex_x``, ``1.X``, ``V1``."""
+"""Recognise columns of coordinates by name: ``x1``, ``apex_x``, ``1.X``, ``V1``."""
 
 from __future__ import annotations
 

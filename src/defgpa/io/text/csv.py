@@ -76,7 +76,7 @@ _LAYOUTS = (
 
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
-    """Read a table in whatever layout it is: its header tells, or else its columns do."""
+    """Read a table in any layout, recognised by its header or else by its columns."""
     document = _read_blocks(path) or read_in_bulk(path, options)
     if document is None:
         table = read_table(path)
@@ -104,7 +104,7 @@ def read_points(path: Path, options: ReadOptions) -> Document:
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
-    """Write one row a shape under ``id, x1, y1, …``; what else is known stands between."""
+    """Write one row a shape: ``id``, variables, then ``x1, y1, …``."""
     n, _, d = shapes.points.shape
     labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
     names = replace_forbidden(shapes.names, _UNFIT, "name")
@@ -219,7 +219,7 @@ def _has_coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 
 def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether all rows are a word and as many numbers, not all of them integers."""
+    """Return whether all rows are a word and equally many numbers, some with decimals."""
     cells = [cell for row in rows for cell in row[1:]]
     # lines of prose may have four numbers
     alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4

@@ -27,7 +27,7 @@ Part = dict[str, int]  # "x", "y", "z", "likelihood" to their columns
 
 
 def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether these first rows, which may be cut off, are such a header's."""
+    """Return whether the first rows of a table, perhaps cut off, are a header of DeepLabCut."""
     firsts = [row[0].strip() for row in rows[:2] if row]
     return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
 
@@ -67,7 +67,7 @@ def _find_heads(table: Table) -> dict[str, list[str]]:
 
 
 def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
-    """Individual ("" where none is named) to body part to its columns."""
+    """Map each individual ("" if unnamed) to its body parts and their columns."""
     individuals: dict[str, dict[str, Part]] = {}
     names = heads.get("individuals", [""] * table.width)
     cells = zip(names, heads["bodyparts"], heads["coords"], strict=True)

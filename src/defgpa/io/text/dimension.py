@@ -1,4 +1,4 @@
-"""2-D or 3-D: rows of numbers that may be both are what makes better shapes of them.
+"""Infer the dimension of rows of numbers: 2-D or 3-D, whichever makes better shapes.
 
 Read in the wrong dimension, coordinates of different axes make up a landmark: what moves or turns
 a specimen then tears its landmarks apart, no rigid motion brings the shapes together again, and

@@ -1,4 +1,4 @@
-"""Text files of numbers, as programs of thirty years and several countries write them.
+"""Parse text files of numbers, as programs of thirty years and several countries write them.
 
 Every encoding and line ending is read; a number is a number or one of the words for a missing
 one; anything else is refused with the file, the line, what was expected and what is there.
@@ -80,7 +80,7 @@ def read_blocks(path: Path) -> Iterator[str]:
 
 
 def _open_budget(path: Path) -> Budget:
-    """Return what reading a text file may still take besides its text; refuse enormous files."""
+    """Open the budget of memory for reading a text file; refuse enormous files."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -188,7 +188,7 @@ def parse_numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
 
 
 def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
-    """Parse all tokens at C speed; None where one needs a closer look."""
+    """Parse all tokens in C; None if one is irregular."""
     if "_" in "".join(tokens):
         return []
     try:
@@ -202,7 +202,7 @@ def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
 
 
 def parse_rows_fast(rows: Sequence[Sequence[str]]) -> Array | None:
-    """Parse (rows, columns) numbers at C speed; None where one is irregular or rows differ."""
+    """Parse (rows, columns) of numbers in C; None if one is irregular or rows differ in length."""
     if len(set(map(len, rows))) != 1:
         return None
     values = parse_numbers_fast(list(chain.from_iterable(rows)))
@@ -233,7 +233,7 @@ def parse_points(path: Path, text: str, first: int) -> Array:
 
 
 def _parse_points_in_bulk(text: str) -> Array | None:
-    """Parse (rows, d) numbers in bulk; None where one needs a closer look."""
+    """Parse (rows, d) of numbers in C; None if one is irregular."""
     blocks: list[Array] = []
     start = 0
     while start < len(text):
@@ -284,7 +284,7 @@ def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array
 
 @dataclass
 class Disagreements:
-    """The counts of a file that disagree with what follows them, and what would help."""
+    """Counts of a file that disagree with the rows after them, collected for one warning."""
 
     path: Path
     strict: bool  # whether they are errors
@@ -351,7 +351,7 @@ def format_row(values: Sequence[float]) -> str:
 
 
 def replace_forbidden(words: Sequence[str], forbidden: str, kind: str) -> list[str]:
-    """Replace what a format cannot hold (a regular expression) in words, keeping them unique."""
+    """Replace characters that a format forbids (a regular expression), keeping words unique."""
     clean_words = [re.sub(forbidden, "_", word) or "_" for word in words]
     changed = [word for word, clean in zip(words, clean_words, strict=True) if word != clean]
     if changed:
@@ -378,7 +378,7 @@ def make_unique(words: Sequence[str]) -> list[str]:
 
 
 def warn_of_lost_labels(labels: Sequence[str], format_name: str) -> None:
-    """Say that labels of one's own choice are lost in a format that has none."""
+    """Warn that labels are lost in a format that only numbers landmarks."""
     if tuple(labels) != number_labels("", len(labels)):
         warn(
             f"A {format_name} file has no landmark labels; {format_names(labels, 3)} are not "

@@ -150,7 +150,7 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
 
 
 def _parse_rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
-    """Parse (rows, dim) all at once, or one by one where something needs a closer look."""
+    """Parse (rows, dim) at once, or one by one to report an irregular number."""
     quick = parse_rows_fast([text.split() for _, text in lines])
     if quick is not None and quick.shape[1] == dim:
         return quick

@@ -159,7 +159,7 @@ def _is_of_another_kind(numbers: Array, after_identifier: int, with_first: int) 
 
 
 def _arrange_in_turn(table: Table, columns: list[int], dimension: int | None) -> Columns:
-    """Columns that are x, y[, z] of one landmark after the other."""
+    """Arrange columns that are x, y[, z] of one landmark after another, as (m, d)."""
     dim = choose_dimension(table.path, table.numbers(columns), dimension)
     if dim is None:
         tuples = "twos or threes" if dimension is None else {2: "twos", 3: "threes"}[dimension]
@@ -226,7 +226,7 @@ def _apply_quality(
 
 
 def find_roles(table: Table) -> Roles | None:
-    """Find the role of each column by its head or by what repeats in it; None for other tables."""
+    """Find the columns of axes, shape and landmark by head or repetition; None for other tables."""
     axes = find_plain_axes(table.header)
     if not axes:
         return None if table.header else _infer_roles(table)
@@ -382,7 +382,7 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
 def _build_one_shape(
     table: Table, points: Array, label: int | None, weights: Array | None = None, **metadata: str
 ) -> Document:
-    """Labels, in the column ``label``, count where every landmark has one."""
+    """Build one shape from its rows, with labels if every landmark has one."""
     labels = () if label is None else tuple(table.column(label))
     return make_document(
         table.path,

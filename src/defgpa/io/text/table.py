@@ -195,7 +195,7 @@ def format_csv(
     delimiter: str = ",",
     written: Callable[[str], str] = guard_formula,
 ) -> str:
-    """Format a table as text: words as ``written`` has them, floats with every digit.
+    """Format a table as CSV, floats with every digit.
 
     ``unknown`` stands for NaN. A carriage return, which readers take for the end of a row, becomes
     a blank.

@@ -218,7 +218,7 @@ def _build_specimen(
 
 
 def _check_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
-    """Return the points that a count announces; report it if it or its dimension is wrong."""
+    """Return the points below a count, reporting a wrong count or dimension."""
     announced = parse_count(path, entry.line, entry.value, f"{entry.key}=")
     points = entry.points
     if len(points) != announced:
@@ -233,7 +233,7 @@ def _check_block(path: Path, entry: _Entry, disagree: Disagree) -> Array:
 def _parse_curves(
     path: Path, record: Sequence[_Entry], disagree: Disagree
 ) -> list[tuple[tuple[str, ...], Array]]:
-    """Parse names and places of ``POINTS``, numbered within ``CURVES`` and within ``OUTLINES``."""
+    """Parse the points below ``POINTS``, with names that count curves and outlines separately."""
     kind, curves = "curve", []
     announced, present = Counter[str](), Counter[str]()
     for entry in record:

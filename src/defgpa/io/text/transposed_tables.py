@@ -1,4 +1,4 @@
-"""Tables that lie across: R's arrays, and rows of coordinates with a column for each specimen.
+"""Transposed tables: R's arrays, and rows of coordinates with a column for each specimen.
 
 R's ``write.csv`` of an array p × k × n has a row a landmark and, for each shape, k columns ``X1.a,
 X2.a``; ``as.data.frame.table`` has a row for each single coordinate. Others name their rows

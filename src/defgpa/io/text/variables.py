@@ -1,4 +1,4 @@
-"""What a table says about a specimen beside its coordinates: name, group, image, variables."""
+"""Variables in tables of landmarks: name, group, image and other columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def collect_metadata(
 
 
 def find_variables(table: Table, used_columns: Iterable[int | None]) -> dict[int, str]:
-    """Find all columns but those taken for something else; in a table without header, by number.
+    """Find the columns that are not used otherwise, by head, or by number without a header.
 
     A column without a head that counts the rows says nothing.
     """
@@ -67,7 +67,7 @@ def find_column(heads: Mapping[int, str], words: Sequence[str]) -> int | None:
 
 
 def is_descriptive(cells: Sequence[str]) -> bool:
-    """Return whether a column describes: it has words, and no number in it."""
+    """Return whether a column holds words only, no number."""
     words = [cell for cell in cells if cell.lower() not in MISSING_WORDS]
     return bool(words) and not any(re.fullmatch(r"[-+−]?[0-9].*", word) for word in words)
 
@@ -80,7 +80,7 @@ def get_variable_columns(shapes: Shapes) -> dict[str, list[str]]:
 
 
 def format_variables(shapes: Shapes) -> dict[str, list[str]]:
-    """Column by column what the metadata of shapes say, to be read again by `variables_of`."""
+    """Format the variables of shapes as columns that `variables_of` reads again."""
     columns = get_variable_columns(shapes)
     others: dict[str, list[str]] = {}
     for key, (head, *_) in _METADATA_WORDS.items():
