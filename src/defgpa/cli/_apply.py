@@ -31,20 +31,18 @@ _DIRECTIONS = {
 @click.argument("result", type=click.Path())
 @click.argument("shape")
 @click.argument("points", type=click.Path())
-@options.option(
+@options.method_option(
     "--direction",
     type=click.Choice(list(_DIRECTIONS)),
     default="forward",
     show_default=True,
     metavar="NAME",
-    group=options.METHOD,
     help="; ".join(f"{word}: {meaning}" for word, meaning in _DIRECTIONS.items()) + ".",
 )
-@options.option(
+@options.method_option(
     "--rows",
     type=click.Choice(["auto", "up", "down"]),
     default="auto",
-    group=options.METHOD,
     help="Whether y of the landmarks points up or down in the image; auto: up for TPS files.",
 )
 @options.option(

@@ -22,26 +22,18 @@ _NAMES = ResultNames(
 
 @options.command("classify", "defgpa classify heads.tps --data heads.csv --groups species")
 @options.input_argument
-@options.option(
-    "--groups",
-    metavar="COLUMN[:COLUMN]",
-    required=True,
-    group=options.ANALYSIS,
-    help="Column of the groups to tell apart.",
+@options.analysis_option(
+    "--groups", metavar="COLUMN[:COLUMN]", required=True, help="Column of the groups to tell apart."
 )
-@options.option(
+@options.analysis_option(
     "--components",
     metavar="K",
     type=click.IntRange(min=1),
-    group=options.ANALYSIS,
     help="Components of shape to use; default: as many as classify best when specimens are left "
     "out.",
 )
-@options.option(
-    "--equal-priors",
-    is_flag=True,
-    group=options.ANALYSIS,
-    help="Take all groups as equally likely beforehand.",
+@options.analysis_option(
+    "--equal-priors", is_flag=True, help="Take all groups as equally likely beforehand."
 )
 @analysis_options
 def command(

@@ -24,17 +24,13 @@ _WRITERS = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": 
 @options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
 @options.input_argument
 @options.cross_validation
-@options.option(
-    "--published",
-    is_flag=True,
-    group=options.METHOD,
-    help="Only the paper's six methods, with the paper's settings.",
+@options.method_option(
+    "--published", is_flag=True, help="Only the paper's six methods, with the paper's settings."
 )
-@options.option(
+@options.method_option(
     "--theta",
     type=float,
     metavar="NUMBER",
-    group=options.METHOD,
     help="With --published: absolute smoothing, as in the paper.",
 )
 @options.option(

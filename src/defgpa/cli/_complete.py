@@ -27,10 +27,9 @@ _FAR = "far outside"
 
 @options.command("complete", "defgpa complete skulls.tps -o completed/")
 @options.input_argument
-@options.option(
+@options.method_option(
     "--method",
     type=click.Choice(["statistics", "warp", "spline"]),
-    group=options.METHOD,
     help="Default: the one with the least error on landmarks that are not missing.",
 )
 @options.warping

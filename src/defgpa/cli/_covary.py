@@ -39,32 +39,28 @@ _NAMES = ResultNames(
 
 @options.command("covary", "defgpa covary heads.tps --modules jaw=1-5,skull=6-12 -o covary/")
 @options.input_argument
-@options.option(
+@options.analysis_option(
     "--modules",
     metavar="NAME=A-B,…|FILE|links",
     multiple=True,
-    group=options.ANALYSIS,
     help="Modules and their landmarks, such as jaw=1-5+9,skull=6-8, the rest may be *; a table "
     "with a column of landmarks and a column for each hypothesis; or links: the parts that "
     "links join. Repeat to compare hypotheses.",
 )
-@options.option(
+@options.analysis_option(
     "--with",
     "numbers",
     metavar="COLUMN,…",
-    group=options.ANALYSIS,
     help="Two-block PLS of shape with these columns of numbers.",
 )
-@options.option(
+@options.analysis_option(
     "--by",
     metavar="COLUMN[:COLUMN]",
-    group=options.ANALYSIS,
     help="Also test the groups in COLUMN each on its own, and compare how strong the effects are.",
 )
-@options.option(
+@options.analysis_option(
     "--vrel",
     is_flag=True,
-    group=options.ANALYSIS,
     help="Relative variance of the eigenvalues: integration of all landmarks, without modules.",
 )
 @analysis_options

@@ -15,34 +15,25 @@ _NAMES = ResultNames("Disparity", "disparity.json", ("disparity", "disparity_gro
 
 @options.command("disparity", "defgpa disparity heads.tps --data heads.csv --groups species")
 @options.input_argument
-@options.option(
-    "--groups",
-    metavar="COLUMN[:COLUMN]",
-    required=True,
-    group=options.ANALYSIS,
-    help="Column of the groups to compare.",
+@options.analysis_option(
+    "--groups", metavar="COLUMN[:COLUMN]", required=True, help="Column of the groups to compare."
 )
-@options.option(
+@options.analysis_option(
     "--formula",
     "-f",
     metavar="MODEL",
     default="shape ~ 1",
     show_default=True,
-    group=options.ANALYSIS,
     help="Model that variances are about, such as 'shape ~ species'.",
 )
-@options.option(
-    "--partial",
-    is_flag=True,
-    group=options.ANALYSIS,
-    help="Share out the variance of all specimens (partial disparities).",
+@options.analysis_option(
+    "--partial", is_flag=True, help="Share out the variance of all specimens (partial disparities)."
 )
-@options.option(
+@options.analysis_option(
     "--imputations",
     metavar="COUNT",
     type=click.IntRange(min=0),
     default=0,
-    group=options.ANALYSIS,
     help="Pool over COUNT completions of missing landmarks, drawn from their uncertainty.",
 )
 @analysis_options

@@ -45,33 +45,29 @@ _MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
 
 @options.command("fit", "defgpa fit wings.tps -o result/ --report")
 @options.input_argument
-@options.option(
+@options.method_option(
     "--method",
     type=click.Choice(options.METHODS),
     metavar="NAME",
-    group=options.METHOD,
     help="rigid (classical GPA), affine, elastic, deformable, or auto (default): the one that "
     "predicts left-out landmarks best.",
 )
-@options.option(
+@options.method_option(
     "--scaling/--no-scaling",
     default=True,
-    group=options.METHOD,
     help="With --method rigid: bring specimens to one size (default), or keep their sizes.",
 )
-@options.option(
+@options.method_option(
     "--robust/--no-robust",
     default=None,
-    group=options.METHOD,
     help="Leave gross errors out: estimate landmark weights, and name what is rejected. By default "
     "--method auto does so where it finds any.",
 )
 @options.cross_validation
-@options.option(
+@options.method_option(
     "--pose",
     default="principal",
     metavar="principal|first|NAME",
-    group=options.METHOD,
     help="Pose of the reference: its principal axes (default), or that of a specimen.",
 )
 @options.warping

@@ -126,6 +126,21 @@ def option(*names: str, group: str = OUTPUT, **settings: Any) -> Callable[[_Deco
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
+def analysis_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
+    """Declare an option of what is analysed, and how."""
+    return option(*names, group=ANALYSIS, **settings)
+
+
+def method_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
+    """Declare an option of the method."""
+    return option(*names, group=METHOD, **settings)
+
+
+def expert_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
+    """Declare an option of the method that only experts need."""
+    return option(*names, group=EXPERTS, **settings)
+
+
 def _combine(*decorators: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
     def decorate(function: _Decorated) -> _Decorated:
         for decorator in reversed(decorators):
@@ -221,9 +236,7 @@ reading = _combine(
         help="Landmarks of smaller weight are missing (0; DeepLabCut: 0.6).",
     ),
     _reading_option(
-        "--variable",
-        metavar="NAME",
-        help="Variable to read, if a file holds several.",
+        "--variable", metavar="NAME", help="Variable to read, if a file holds several."
     ),
     _reading_option(
         "--max-memory",
@@ -232,9 +245,7 @@ reading = _combine(
         help="Memory to read a file (100 times its size, at least 64 MB).",
     ),
     _reading_option(
-        "--drop-incomplete",
-        is_flag=True,
-        help="Leave out specimens with too few landmarks.",
+        "--drop-incomplete", is_flag=True, help="Leave out specimens with too few landmarks."
     ),
     _correction(
         "--drop",
@@ -249,10 +260,7 @@ reading = _combine(
         help="Mirror a specimen digitised on the other side; auto: all that look mirrored.",
     ),
     _correction(
-        "--swap",
-        multiple=True,
-        metavar="NAME:A,B",
-        help="Exchange two landmarks of a specimen.",
+        "--swap", multiple=True, metavar="NAME:A,B", help="Exchange two landmarks of a specimen."
     ),
     _correction(
         "--set-missing",
@@ -277,73 +285,65 @@ writing = option(
 
 
 warping = _combine(
-    option(
+    expert_option(
         "--warp",
         type=click.Choice(WARPS),
         metavar="FAMILY",
-        group=EXPERTS,
         help="Warp: affine, tps (thin-plate spline, the default), rbf (radial basis), kernel (one "
         "at every landmark), ffd (free-form), polynomial.",
     ),
-    option(
+    expert_option(
         "--points-per-axis",
         metavar="K|K,K[,K]",
-        group=EXPERTS,
         help="Control points along each principal axis (default 5; ffd 6).",
     ),
 )
 
 smoothing = _combine(
-    option(
+    expert_option(
         "--smoothing",
         metavar="VALUE|auto",
-        group=EXPERTS,
         help="Relative smoothing of the warps; auto: chosen by cross-validation.",
     ),
-    option(
+    expert_option(
         "--theta",
         type=float,
         metavar="VALUE",
-        group=EXPERTS,
         help="Absolute smoothing, as in the paper, instead of --smoothing.",
     ),
 )
 
 cross_validation = _combine(
-    option(
+    method_option(
         "--fold-size",
         type=click.IntRange(1),
         metavar="COUNT",
-        group=METHOD,
         help="Landmarks left out at a time in cross-validation (default: such that there are "
         "about 20 folds).",
     ),
-    option(
+    method_option(
         "--jobs",
         "-j",
         type=int,
         metavar="COUNT",
         callback=_check_jobs,
-        group=METHOD,
         help="Processes that share the folds of cross-validation; -1: one per core. Small sets "
         "are faster with one (default).",
     ),
 )
 
 
-proportions = option(
+proportions = expert_option(
     "--proportions",
     default="rigid",
     metavar="rigid|prior|L1,L2[,L3]",
-    group=EXPERTS,
     help="Proportions of the reference: from the rigidly superimposed shapes (default), the "
     "paper's prior, or these eigenvalues of its covariance.",
 )
 
-rigidity = option(
+rigidity = expert_option(
     "--rigidity",
     metavar="VALUE|auto",
-    group=EXPERTS,
     help="Penalise stretching as well as bending: 0 free, 10 stiff, inf rigid; auto: chosen by "
     "cross-validation together with the smoothing.",
 )
@@ -372,50 +372,45 @@ drop_unlisted = option(
 )
 
 permutations = _combine(
-    option(
+    analysis_option(
         "--permutations",
         type=click.IntRange(1),
         default=999,
         show_default=True,
         metavar="COUNT",
-        group=ANALYSIS,
         help="Number of permutations.",
     ),
-    option(
+    analysis_option(
         "--seed",
         type=click.IntRange(0),
         default=0,
         show_default=True,
         metavar="NUMBER",
-        group=ANALYSIS,
         help="Seed of the random permutations.",
     ),
 )
 
 coordinates = _combine(
-    option(
+    analysis_option(
         "--space",
         type=click.Choice(["superimposed", "back_projected"]),
         default="superimposed",
         show_default=True,
         metavar="NAME",
-        group=ANALYSIS,
         help="Coordinates: superimposed (the specimens), or back_projected (of a saved result, "
         "only what its warps follow).",
     ),
-    option(
+    analysis_option(
         "--as-given",
         is_flag=True,
-        group=ANALYSIS,
         help="The coordinates were superimposed before: analyse them as they are.",
     ),
-    option(
+    analysis_option(
         "--rejected",
         type=click.Choice(["measured", "completed"]),
         default="measured",
         show_default=True,
         metavar="NAME",
-        group=ANALYSIS,
         help="Landmarks that the robust fit of a saved result rejected: as measured, or completed "
         "as if missing.",
     ),

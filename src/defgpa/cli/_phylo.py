@@ -31,57 +31,46 @@ _NAMES = ResultNames(
 
 @options.command("phylo", "defgpa phylo heads.tps --tree salamanders.nwk --species taxon")
 @options.input_argument
-@options.option(
+@options.analysis_option(
     "--tree",
     "tree_file",
     metavar="FILE",
     required=True,
     type=click.Path(),
-    group=options.ANALYSIS,
     help="Newick or NEXUS file with branch lengths, its tips named as the specimens or species.",
 )
-@options.option(
+@options.analysis_option(
     "--species",
     metavar="COLUMN",
-    group=options.ANALYSIS,
     help="Column with the species, whose mean shapes belong to the tips.",
 )
-@options.option(
-    "--prune",
-    is_flag=True,
-    group=options.ANALYSIS,
-    help="Leave out tips without a specimen, and specimens without a tip.",
+@options.analysis_option(
+    "--prune", is_flag=True, help="Leave out tips without a specimen, and specimens without a tip."
 )
-@options.option(
+@options.analysis_option(
     "--components",
     type=click.Choice(["phylomorphospace", "phylogenetic", "aligned"]),
     default="phylomorphospace",
     show_default=True,
     metavar="NAME",
-    group=options.ANALYSIS,
     help="Principal components with the tree (phylomorphospace), phylogenetic PCA (phylogenetic), "
     "or phylogenetically aligned components (aligned).",
 )
-@options.option(
+@options.analysis_option(
     "--formula",
     "-f",
     metavar="MODEL",
-    group=options.ANALYSIS,
     help="Phylogenetic least squares, such as 'shape ~ log(size)'.",
 )
-@options.option(
-    "--rates",
-    metavar="COLUMN",
-    group=options.ANALYSIS,
-    help="Compare the rates of evolution of the groups in COLUMN.",
+@options.analysis_option(
+    "--rates", metavar="COLUMN", help="Compare the rates of evolution of the groups in COLUMN."
 )
-@options.option(
+@options.analysis_option(
     "--gls",
     type=click.Choice(["exact", "rrpp"]),
     default="exact",
     show_default=True,
     metavar="NAME",
-    group=options.ANALYSIS,
     help="Least squares of --formula: exact, or rrpp (the figures of RRPP 2.1, which depend on the "
     "order of the species).",
 )

@@ -23,77 +23,68 @@ _MAX_ROWS = 20
 
 @options.command("slide", "defgpa slide larvae.tps --sliders curveslide.csv -o slid.tps")
 @options.input_argument
-@options.option(
+@options.method_option(
     "--sliders",
     multiple=True,
     type=click.Path(),
     metavar="FILE",
-    group=options.METHOD,
     help="Slider table of geomorph (before, slide, after; from 1), or a curve of 3D Slicer "
     "(.mrk.json); repeatable. Default: the CURVES of a TPS file.",
 )
-@options.option(
+@options.method_option(
     "--curve",
     "curves",
     multiple=True,
     metavar="A,B,C,…",
-    group=options.METHOD,
     help="Labels of the landmarks along a curve, whose ends stay (2..9: 2 to 9); repeatable.",
 )
-@options.option(
+@options.method_option(
     "--slicer-curves",
     "folders",
     multiple=True,
     nargs=2,
     type=(click.Path(), click.IntRange(3)),
     metavar="FOLDER COUNT",
-    group=options.METHOD,
     help="Curves of 3D Slicer (.mrk.json, named like the shapes), resampled to COUNT points and "
     "added to the shapes; repeatable.",
 )
-@options.option(
+@options.method_option(
     "--surface",
     metavar="A,B,…|FILE",
-    group=options.METHOD,
     help="Labels of landmarks that slide on a surface, or geomorph's table of them.",
 )
-@options.option(
+@options.method_option(
     "--meshes",
     type=click.Path(),
     metavar="FOLDER",
-    group=options.METHOD,
     help="Meshes to slide on, named like the shapes.",
 )
-@options.option(
+@options.method_option(
     "--by",
     type=click.Choice(["bending", "procrustes"]),
     default="bending",
     show_default=True,
-    group=options.METHOD,
     help="Minimise bending energy or Procrustes distance.",
 )
-@options.option(
+@options.method_option(
     "--along",
     type=click.Choice(["curve", "tangent"]),
     default="curve",
     show_default=True,
-    group=options.METHOD,
     help="Stay on the curve as digitised, or move along tangents, as geomorph does.",
 )
-@options.option(
+@options.method_option(
     "--warp",
     type=click.Choice(options.WARPS),
     metavar="FAMILY",
-    group=options.METHOD,
     help="Align with such warps between iterations; default: by similarities.",
 )
-@options.option(
+@options.method_option(
     "--rounds",
     type=click.IntRange(1),
     default=30,
     show_default=True,
     metavar="COUNT",
-    group=options.METHOD,
     help="Maximum number of iterations.",
 )
 @options.option(

@@ -25,28 +25,19 @@ _NAMES = ResultNames(
 
 @options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
 @options.input_argument
-@options.option(
+@options.analysis_option(
     "--pairs",
     metavar="A-B,C-D,…",
-    group=options.ANALYSIS,
     help="Landmarks that mirror each other, by label; default: found from the mirror plane of "
     "the mean shape.",
 )
-@options.option(
-    "--individual",
-    metavar="COLUMN",
-    group=options.ANALYSIS,
-    help="Column with the individual's ID.",
-)
-@options.option(
+@options.analysis_option("--individual", metavar="COLUMN", help="Column with the individual's ID.")
+@options.analysis_option(
     "--side",
     metavar="COLUMN",
-    group=options.ANALYSIS,
     help="Column with the side, where every shape is one side (matching symmetry).",
 )
-@options.option(
-    "--replicate", metavar="COLUMN", group=options.ANALYSIS, help="Column with the replicate."
-)
+@options.analysis_option("--replicate", metavar="COLUMN", help="Column with the replicate.")
 @common_options
 def command(
     source: tuple[str, ...],

@@ -35,105 +35,75 @@ _NAMES = ResultNames(
 
 @options.command("test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species'")
 @options.input_argument
-@options.option(
+@options.analysis_option(
     "--formula",
     "-f",
     metavar="MODEL",
-    group=options.ANALYSIS,
     help="Model as in R, such as 'shape ~ species * site'; size is centroid size.",
 )
-@options.option(
-    "--pairwise",
-    metavar="COLUMN[:COLUMN]",
-    group=options.ANALYSIS,
-    help="Distances between the groups of the model.",
+@options.analysis_option(
+    "--pairwise", metavar="COLUMN[:COLUMN]", help="Distances between the groups of the model."
 )
-@options.option(
-    "--landmarks",
-    metavar="COLUMN",
-    group=options.ANALYSIS,
-    help="Compare two groups landmark by landmark.",
+@options.analysis_option(
+    "--landmarks", metavar="COLUMN", help="Compare two groups landmark by landmark."
 )
-@options.option(
-    "--between",
-    metavar="A,B",
-    group=options.ANALYSIS,
-    help="The two groups of --landmarks, if there are more.",
+@options.analysis_option(
+    "--between", metavar="A,B", help="The two groups of --landmarks, if there are more."
 )
-@options.option(
-    "--allometry",
-    "by_size",
-    is_flag=True,
-    group=options.ANALYSIS,
-    help="Regression of shape on log centroid size.",
+@options.analysis_option(
+    "--allometry", "by_size", is_flag=True, help="Regression of shape on log centroid size."
 )
-@options.option(
-    "--sizes",
-    metavar="S,S,…",
-    group=options.ANALYSIS,
-    help="Write the shapes that --allometry predicts at these sizes.",
+@options.analysis_option(
+    "--sizes", metavar="S,S,…", help="Write the shapes that --allometry predicts at these sizes."
 )
-@options.option(
+@options.analysis_option(
     "--repeatability",
     "individual",
     metavar="COLUMN",
-    group=options.ANALYSIS,
     help="Repeatability; COLUMN has the individual of each replicate.",
 )
-@options.option(
+@options.analysis_option(
     "--slopes",
     metavar="COLUMN",
-    group=options.ANALYSIS,
     help="Compare how shape changes with size between the groups in COLUMN.",
 )
-@options.option(
+@options.analysis_option(
     "--trajectories",
     "paths",
     metavar="GROUPS,STAGES",
-    group=options.ANALYSIS,
     help="Compare the paths of groups through the same stages; two columns.",
 )
-@options.option(
+@options.analysis_option(
     "--stages",
     metavar="A,B,…",
-    group=options.ANALYSIS,
     help="The order of the stages of --trajectories; default: that of numbers, or of the file.",
 )
-@options.option(
+@options.analysis_option(
     "--measurement-error",
     "replicates",
     metavar="SUBJECT,REPLICATE",
-    group=options.ANALYSIS,
     help="Systematic and random error of replicates; two columns, or several joined such as "
     "ind:side,rep.",
 )
-@options.option(
+@options.analysis_option(
     "--ss-type",
     type=click.Choice(["I", "II", "III"]),
     default="I",
     show_default=True,
     metavar="TYPE",
-    group=options.ANALYSIS,
     help="Sums of squares of --formula: I (sequential), II or III.",
 )
-@options.option(
-    "--error",
-    metavar="TERM=TERM,…",
-    group=options.ANALYSIS,
-    help="Error terms of --formula, such as species=species:site.",
+@options.analysis_option(
+    "--error", metavar="TERM=TERM,…", help="Error terms of --formula, such as species=species:site."
 )
-@options.option(
-    "--against",
-    metavar="MODEL",
-    group=options.ANALYSIS,
-    help="Test what --formula explains beyond this smaller model.",
+@options.analysis_option(
+    "--against", metavar="MODEL", help="Test what --formula explains beyond this smaller model."
 )
-@options.option(
+@options.analysis_option(
     "--imputations",
     metavar="COUNT",
     type=click.IntRange(min=0),
     default=0,
-    group=options.ANALYSIS,
     help="Pool --formula, --pairwise and --allometry over COUNT completions of missing "
     "landmarks, drawn from their uncertainty.",
 )
