@@ -154,6 +154,16 @@ def test_what_cannot_be_evaluated_is_said_without_the_insides_of_a_parser(right,
     assert "Error" not in str(findings.value)
 
 
+def test_a_blank_before_a_bracket_changes_nothing():
+    x = np.random.default_rng(0).normal(size=(12, 6, 2))
+    data = {"age": np.arange(1.0, 13.0), "body (log)": np.arange(12.0) ** 2}
+    tables = [
+        list(procrustes_anova(f"shape ~ {right}", x, data, 2).table)
+        for right in ("log(age) + `body (log)` + (age)^2", "log  (age)+`body (log)`+ (age) ^2")
+    ]
+    assert tables[0] == tables[1]
+
+
 def test_a_hat_inside_a_function_is_a_power():
     """It was the exclusive or of whole numbers."""
     x = np.random.default_rng(0).normal(size=(12, 6, 2))

@@ -39,6 +39,7 @@ __all__ = [
 
 _CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
 _MAX_VALUE = 1e150  # the squares of larger numbers overflow
+_OPERATORS = re.compile(r"(`[^`]*`)|\^|(?<=\w)\s+(?=\()")  # formulaic takes no blank before (
 _MARKUP = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 
 
@@ -173,7 +174,7 @@ def design(
         table = _make_table({"_row": np.arange(n)})
     try:
         # inside of functions, which are Python, ^ would be the exclusive or of whole numbers
-        python = re.sub(r"(`[^`]*`)|\^", lambda match: match[1] or "**", right)
+        python = _OPERATORS.sub(lambda match: "**" if match[0] == "^" else match[1] or "", right)
         with np.errstate(all="ignore"):  # what is not finite is refused below
             matrix = formulaic.model_matrix(python, table, context=_CONTEXT, na_action="raise")
     except formulaic.errors.FormulaicError as error:
