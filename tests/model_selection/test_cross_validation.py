@@ -4,7 +4,7 @@ import json
 import threading
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
@@ -20,6 +20,7 @@ from defgpa import (
     DefgpaError,
     DefgpaWarning,
     DegenerateShapeError,
+    ElasticGPA,
     EuclideanGPA,
     ExactCentering,
     Iterative,
@@ -396,9 +397,32 @@ def test_folds_of_every_warp_whose_basis_is_the_same_are_refits(kind, missing, i
     assert_same_predictions(default, refit)
 
 
+@dataclass(frozen=True, repr=False)
+class AbsoluteSpline(ThinPlateSpline):
+    """A spline that costs the same however many landmarks its shape has."""
+
+    def bases(self, geometry):
+        return super().bases(replace(geometry, mass=np.ones_like(geometry.mass)))
+
+
+@pytest.mark.parametrize("fold_size", [1, 4])
+@pytest.mark.parametrize("missing", [0.0, 0.15], ids=["full", "partial"])
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("kind", [DefGPA, ElasticGPA])
+def test_folds_with_a_penalty_that_is_the_same_are_refits(kind, d, missing, fold_size):
+    points = smooth_family(seed=4, n=8, m=30, d=d, missing=missing)
+    spline = fixed_warp(points)
+    warp = AbsoluteSpline(control_points=spline.control_points, theta=0.02)
+    default = cross_validate(kind(warp), points, fold_size)
+    refit = cross_validate(kind(warp), points, fold_size, refit=True)
+    assert (default.refitted, refit.refitted) == (False, True)
+    assert_same_predictions(default, refit)
+    free = cross_validate(kind(spline), points, fold_size)
+    assert abs(free.error / default.error - 1.0) > 1e-4  # the penalty is felt
+
+
 @pytest.mark.parametrize("fold_size", [1, 5])
-def test_folds_with_a_penalty_that_is_the_same_are_refits(fold_size):
-    """A refit is charged θ times the landmarks that remain, so its θ must be larger."""
+def test_refits_are_charged_theta_times_the_landmarks_that_remain(fold_size):
     points = smooth_family(seed=4, n=8, m=30)
     cv = cross_validate(DefGPA(fixed_warp(points, theta=1e-3)), points, fold_size)
     same = DefGPA(fixed_warp(points, theta=1e-3 * 30 / (30 - fold_size)))
@@ -427,10 +451,28 @@ def test_every_setting_holds_for_the_folds_too(settings_):
     np.testing.assert_allclose(default.error, refit.error, rtol=0.05)
 
 
-def test_a_warp_that_interpolates_predicts_nothing_and_is_named():
+@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")  # of the fit of all landmarks
+@pytest.mark.parametrize("kind", [DefGPA, ElasticGPA])
+@pytest.mark.parametrize(
+    "warp",
+    [
+        ThinPlateSpline(3, smoothing=0.0),
+        ThinPlateSpline(control_points=lambda own: own, smoothing=0.0),
+        RadialBasis(smoothing=0.0),
+        Polynomial(3, smoothing=0.0),
+    ],
+    ids=["grid", "landmarks", "radial", "polynomial"],
+)
+def test_a_warp_that_interpolates_predicts_nothing_and_is_named(kind, warp):
     points = smooth_family(seed=8, n=5, m=12)
-    with pytest.raises(DefgpaError, match=r"Without landmark '1', .*: The warp of shape .* passes"):
-        cross_validate(DefGPA(ThinPlateSpline(3, smoothing=0)), points, 4)
+    message = r"Without landmark '1', .*: The warp of shape 'shape_1', .* passes through the"
+    errors = []
+    for refit in (False, True):
+        with pytest.raises(DefgpaError, match=message) as caught:
+            cross_validate(kind(warp), points, 4, refit=refit)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert errors[0].count("Use more smoothing, or fewer functions") == 1
 
 
 @given(seed=st.integers(0, 10_000), missing=st.floats(0.0, 0.5), fold_size=st.integers(1, 12))
@@ -711,15 +753,16 @@ def test_flat_shapes_in_space_are_validated_without_a_word():
 
 
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
-@pytest.mark.parametrize("kind", [DefGPA, Refitted])
-def test_a_fold_without_which_the_shapes_fall_apart_is_named(kind):
+@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize("kind", [DefGPA, ElasticGPA, Refitted])
+def test_a_fold_without_which_the_shapes_fall_apart_is_named(kind, refit):
     """Two groups that share three landmarks: in the plane none of them can be spared."""
     points = smooth_family(seed=12)
     points[:3, 23:] = np.nan
     points[3:, :20] = np.nan
     findings = r"3 of 40 folds .*'21' or '22' or '23': The shapes fall into 2 groups"
     with pytest.raises(DefgpaError, match=findings):
-        cross_validate(kind(Affine()), points)
+        cross_validate(kind(Affine()), points, refit=refit)
 
 
 def test_a_long_list_of_failures_is_cut_short():

@@ -19,16 +19,21 @@ from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.estimators import ElasticGPA
+from defgpa.estimators import DefGPA, ElasticGPA, prepare_problem
 from defgpa.lone_landmarks import place_lone_landmarks
-from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
+from defgpa.model_selection.fold_predictions import (
+    FoldPlan,
+    find_impossible_folds,
+    get_deformable,
+    predict_folds,
+)
 from defgpa.model_selection.folds import (
     LeftOut,
     Steps,
     align_without_warning,
+    can_keep_bases,
     consecutive_folds,
     fix_robust_weights,
-    prepare_leave_out,
     refit_fold,
     require_all_folds,
 )
@@ -239,30 +244,38 @@ class FoldedModel:
 
     estimator: Any
     full: Alignment
-    problem: DeformableProblem | ElasticProblem | None  # None: every fold is fitted again
+    problem: DeformableProblem | ElasticProblem | None = None  # None: of an estimator of one's own
     dial: Dial | None = None  # of an elastic problem
+    refit: bool = True  # whether every fold is fitted from scratch
 
     @classmethod
     def fit(cls, estimator: Any, shapes: Shapes, refit: bool = False) -> FoldedModel:
         """Fit a copy of the estimator; its findings are kept, and none is a warning."""
-        problem = None if refit else prepare_leave_out(estimator, shapes)
-        if problem is None:
-            return cls(estimator, align_without_warning(estimator, shapes), None)
+        if type(estimator) not in (DefGPA, ElasticGPA):
+            return cls(estimator, align_without_warning(estimator, shapes))
+        problem = prepare_problem(estimator, shapes)
         dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
         deformable = problem if isinstance(problem, DeformableProblem) else None
         full = align_problem(problem, dial, shapes)
         full = estimator._add_input_findings(full, problem=deformable)
-        return cls(estimator, full, problem, dial)
+        return cls(estimator, full, problem, dial, refit or not can_keep_bases(estimator, shapes))
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
         """Predict the landmarks of every fold without them."""
+        impossible: dict[int, LeftOut] = {}
         if self.problem is not None:
             geometry = get_deformable(self.problem).local.geometry
             plan = FoldPlan.of(geometry, self.full.shapes, folds)
-            (left_out,) = predict_folds(self.problem, [(self.dial, self.full)], plan, steps)
-            return left_out
-        tasks = [(self.estimator, self.full, fold) for fold in folds]
-        return run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
+            if not self.refit:
+                (left_out,) = predict_folds(self.problem, [(self.dial, self.full)], plan, steps)
+                return left_out
+            impossible = find_impossible_folds(self.problem, plan)
+            steps.advance(len(impossible))
+        possible = [number for number in range(len(folds)) if number not in impossible]
+        tasks = [(self.estimator, self.full, folds[number]) for number in possible]
+        refitted = run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
+        outcomes = impossible | dict(zip(possible, refitted, strict=True))
+        return [outcomes[number] for number in range(len(folds))]
 
 
 def align_problem(
@@ -284,7 +297,7 @@ def validate_folds(
 ) -> CrossValidation:
     """Leave out every fold; raise an error that names the folds which could not be."""
     left_out = model.leave_out(folds, n_jobs, steps)
-    return collect_predictions(model.full, left_out, folds, fold_size, model.problem is None)
+    return collect_predictions(model.full, left_out, folds, fold_size, model.refit)
 
 
 def collect_predictions(

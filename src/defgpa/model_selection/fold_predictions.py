@@ -244,6 +244,18 @@ def predict_folds(
     ]
 
 
+def find_impossible_folds(
+    problem: DeformableProblem | ElasticProblem, plan: FoldPlan
+) -> dict[int, LeftOut]:
+    """Return the folds, by number, without which shapes fall apart or a warp is open."""
+    reduction = _Reduction(get_deformable(problem))
+    impossible: dict[int, LeftOut] = {}
+    with one_blas_thread():
+        for block in plan.iter_blocks():
+            impossible |= reduction.leave_out(block)[0]
+    return impossible
+
+
 @dataclass(frozen=True, eq=False)
 class _Reduction:
     """What the folds of a problem have in common."""
@@ -335,8 +347,8 @@ class _Reduction:
         names = [local.names[int(i)] for i in np.flatnonzero(singular)]
         raise DegenerateShapeError(
             f"The warp of shape {format_names(names)} passes through the landmarks that are left "
-            "out whatever they are, and predicts nothing of them: it has as many functions as the "
-            "shape has landmarks. Use more smoothing, or fewer functions"
+            "out wherever they are, and predicts nothing of them: it has too many functions for "
+            "the landmarks that remain. Use more smoothing, or fewer functions"
         )
 
     def make_cost(self, folds: ReducedFolds, number: int) -> LeftOutCost | LeftOutProducts:

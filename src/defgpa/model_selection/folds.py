@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
-from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
-from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, prepare_problem, weigh_shapes
+from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, weigh_shapes
 from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
+from defgpa.tuning import DEFAULT
 from defgpa.warps import WarpFamily
 
 
@@ -65,18 +65,15 @@ def align_without_warning(estimator: Any, shapes: Shapes) -> Alignment:
     return copy.align(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
 
 
-def prepare_leave_out(estimator: Any, shapes: Shapes) -> DeformableProblem | ElasticProblem | None:
-    """Eliminate the warps of shapes for the folds; None where each fold must be fitted again.
+def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
+    """Return whether folds can be left out with the basis of every shape kept.
 
-    That is so for estimators and warps of one's own, and for elastic sets too large to form P.
+    Not for warps of one's own, nor for elastic sets too large to form P.
     """
-    if type(estimator) not in (DefGPA, ElasticGPA) or not isinstance(estimator._model, WarpFamily):
-        return None
-    if isinstance(estimator, ElasticGPA):
-        tuning = estimator._deformable._method(shapes.n_dims).tuning
-        if shapes.n_landmarks > tuning.dense_landmarks:
-            return None
-    return prepare_problem(estimator, shapes)
+    if not isinstance(estimator._model, WarpFamily):
+        return False
+    max_landmarks = (estimator.tuning or DEFAULT).dense_landmarks
+    return isinstance(estimator, DefGPA) or shapes.n_landmarks <= max_landmarks
 
 
 def solve_without_screening(estimator: Any, shapes: Shapes) -> Alignment:

@@ -20,7 +20,7 @@ from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError
-from defgpa.estimators import ElasticGPA, EuclideanGPA
+from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA, prepare_problem
 from defgpa.geometry import measure_geometry
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
@@ -33,9 +33,9 @@ from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, pr
 from defgpa.model_selection.folds import (
     Steps,
     align_without_warning,
+    can_keep_bases,
     consecutive_folds,
     fix_robust_weights,
-    prepare_leave_out,
     solve_without_screening,
 )
 from defgpa.model_selection.smoothing_path import (
@@ -259,7 +259,7 @@ class Sweep:
         """Fit every fold from scratch."""
         full = solve_without_screening(estimator, self.shapes)
         self.steps.advance()
-        model = FoldedModel(estimator, full, None)
+        model = FoldedModel(estimator, full)
         validated = validate_folds(model, self.folds, self.fold_size, self.n_jobs, self.steps)
         return Point(smoothing, rigidity, validated)
 
@@ -269,21 +269,30 @@ class Sweep:
         return FoldPlan.of(geometry, self.shapes, self.folds)
 
     def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
-        """Return the shapes with warps eliminated, from the common decomposition if it serves."""
+        """Return the shapes with warps eliminated, from the common decomposition if it serves.
+
+        None where each fold must be fitted again.
+        """
         scale = smoothing / self.anchor if self.anchor > 0.0 else 0.0
         if 1.0 / MAX_SCALE <= scale <= MAX_SCALE and self._common is not None:
             return self._common.scale_penalty(scale)
-        return prepare_leave_out(self.make_estimator(smoothing), self.shapes)
+        estimator = self.make_estimator(smoothing)
+        return prepare_problem(estimator, self.shapes) if self._keeps_bases else None
+
+    @cached_property
+    def _keeps_bases(self) -> bool:
+        estimator = self.estimator
+        is_ours = type(estimator) in (DefGPA, ElasticGPA)
+        return is_ours and can_keep_bases(estimator, self.shapes)
 
     @cached_property
     def _common(self) -> DeformableProblem | ElasticProblem | None:
         """The warps eliminated at the anchor, where all penalties follow from one decomposition."""
-        if not scales_with_smoothing(set_smoothing(self.warp, self.anchor), self.shapes):
+        warp = set_smoothing(self.warp, self.anchor)
+        if not (self._keeps_bases and scales_with_smoothing(warp, self.shapes)):
             return None
-        problem = prepare_leave_out(self.make_estimator(self.anchor), self.shapes)
-        if problem is None or get_deformable(problem).cost.storage != "StoredFactor":
-            return None
-        return problem
+        problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
+        return problem if get_deformable(problem).cost.storage == "StoredFactor" else None
 
 
 def _list_neighbours(position: tuple[int, int], shape: tuple[int, int]) -> list[tuple[int, int]]:
