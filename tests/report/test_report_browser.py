@@ -859,6 +859,21 @@ def test_a_mesh_follows_the_sliders(opened):
     assert errors(browser) == []
 
 
+def test_dense_shapes_in_space_are_squares_without_the_dots_of_the_mean(opened):
+    browser = opened("solid")
+    looks = (
+        "return document.getElementById('plot-shape')._fullData"
+        ".filter(t => t.mode === 'markers').map(t => [t.name, t.marker.symbol])"
+    )
+    assert browser.execute_script(looks) == [["mean", "circle"], ["shape", "circle"]]
+    browser.execute_script("window.isSparse = isDense; isDense = () => true")
+    after(browser, "shape", lambda: slide(browser, 0, slider_ends(browser, 0)[1]))
+    assert browser.execute_script(looks) == [["shape", "square"]]
+    browser.execute_script("isDense = window.isSparse")
+    after(browser, "shape", lambda: press(browser, "#to-the-mean"))
+    assert errors(browser) == []
+
+
 def test_the_reference_stands_out_in_space(opened):
     """It is larger than the dots around it, and has a rim in the colour of the page."""
     browser = opened("solid")

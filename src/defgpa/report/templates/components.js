@@ -85,7 +85,7 @@ const spacePlots = {
     describeShape(moved);
     const isMesh = solid && shapes.faces;
     const data = [
-      ...(isMesh ? [] : outlineTraces(pca.mean, "mean", true)),
+      ...(isMesh ? [] : isDense() ? linkAndLabelTraces(pca.mean, true) : outlineTraces(pca.mean, "mean", true)),
       ...(state.change === "grid" ? componentGrid() : []),
       ...changeTraces(points, moved),
     ];
@@ -266,6 +266,12 @@ function shapeBox() {
   return shapeBoxes.get(key);
 }
 
+// of so many landmarks in space, dots are squares and the mean has none: lines begin there, and a
+// circle in space takes four times as long to draw
+function isDense() {
+  return solid && shapes.landmarks.length > MAX_VECTORS;
+}
+
 // the shape where the sliders stand, and how its landmarks got there
 function changeTraces(points, moved) {
   if (solid && shapes.faces) {
@@ -284,7 +290,10 @@ function changeTraces(points, moved) {
   return [
     ways.lines({ color: colour("grid"), width: solid ? 3 : 1.5 }),
     ...links,
-    ends.dots({ size: solid ? 4 : 8, color: colour("accent"), line: { width: 0 } }, { name: "shape", meta: "moved" }),
+    ends.dots(
+      { ...(isDense() ? { size: 2.5, symbol: "square" } : { size: solid ? 4 : 8 }), color: colour("accent"), line: { width: 0 } },
+      { name: "shape", meta: "moved" },
+    ),
   ];
 }
 

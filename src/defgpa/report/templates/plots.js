@@ -22,7 +22,7 @@ const state = {
 const MAX_LEGEND = 7; // kinds that a legend names
 const MAX_LINKED_SHAPES = 12; // shapes whose links are drawn
 const MAX_SURFACES = 12; // meshes that are drawn over each other
-const MAX_VECTORS = 1500;
+const MAX_VECTORS = solid ? 800 : 1500; // in space, so that a change is drawn in a tenth of a second without a graphics card
 const MAX_LABELS = solid ? 160 : 600;
 
 // the kinds of shapes among the chosen ones, each with its name and look
@@ -145,14 +145,19 @@ function linkTraces(chosen, points) {
   });
 }
 
-// a shape that others are seen against: its links, its surface or its dots, its labels
-function outlineTraces(points, name, faint = false) {
+function linkAndLabelTraces(points, faint) {
   const traces = [];
   if (showsLinks()) {
     const line = { color: colour("ink"), width: solid ? 3 : 1.2 };
     traces.push(traceLinks(new Cloud(), points).lines(line, { opacity: faint ? 0.25 : 0.55 }));
   }
   if (state.labels) traces.push(labelTrace(points));
+  return traces;
+}
+
+// a shape that others are seen against: its links, its surface or its dots, its labels
+function outlineTraces(points, name, faint = false) {
+  const traces = linkAndLabelTraces(points, faint);
   if (solid && shapes.faces) {
     return [...traces, mesh(points, { color: colour("surface"), opacity: faint ? 0.15 : 0.75 })];
   }
@@ -325,7 +330,7 @@ function makeFaintReference(i) {
   ];
 }
 
-// evenly some of very many, so that a change is drawn in a tenth of a second
+// evenly some of very many
 function findDisplayedLandmarks() {
   const stride = Math.ceil(shapes.landmarks.length / MAX_VECTORS);
   return shapes.landmarks.map((_, j) => j).filter((j) => j % stride === 0);

@@ -88,7 +88,9 @@ function layout(more) {
 function config(buttons) {
   const modeBarButtons = [buttons];
   const displayModeBar = buttons.length && !touch ? "hover" : false;
-  return { displaylogo: false, responsive: true, scrollZoom: false, displayModeBar, modeBarButtons };
+  // plotly draws space with four times the pixels of an ordinary screen, unless it is told not to
+  const plotGlPixelRatio = Math.min(2, window.devicePixelRatio);
+  return { displaylogo: false, responsive: true, scrollZoom: false, displayModeBar, modeBarButtons, plotGlPixelRatio };
 }
 
 const bar = (title) => ({
