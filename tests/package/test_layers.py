@@ -268,24 +268,3 @@ def test_fitting_loads_nothing_heavy():
     actual = loaded_by(fit)
     assert actual.isdisjoint(HEAVY - {"pandas"})  # scikit-learn itself looks for pandas
     assert {"numpy", "scipy", "sklearn"} <= actual
-
-
-@pytest.mark.parametrize("name", sorted(defgpa.__all__))
-def test_every_public_name_is_there_and_explains_itself(name):
-    assert getattr(defgpa, name).__doc__
-
-
-def test_the_contract_of_names():
-    for name in (
-        "Shapes",
-        "DefGPA",
-        "ThinPlateSpline",
-        "Affine",
-        "SoftCentering",
-        "ExactCentering",
-        "Dense",
-        "Iterative",
-        "Alignment",
-        "Warp",
-    ):
-        assert name in defgpa.__all__

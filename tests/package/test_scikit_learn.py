@@ -142,10 +142,19 @@ def test_a_container_that_does_not_exist_is_refused():
         DefGPA().set_output(transform="wide")
 
 
-@pytest.mark.parametrize("name", ["alignment_", "reference_", "warps_"])
-def test_results_before_a_fit_are_refused(name):
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model, points: model.alignment_,
+        lambda model, points: model.reference_,
+        lambda model, points: model.warps_,
+        lambda model, points: model.transform(points),
+        lambda model, points: model.score(points),
+    ],
+)
+def test_results_before_a_fit_are_refused(ask, labelled):
     with pytest.raises(NotFittedError, match="This DefGPA has not been fitted yet: call fit"):
-        getattr(DefGPA(), name)
+        ask(DefGPA(), labelled[0])
     with pytest.raises(AttributeError, match="no attribute 'mean_'"):
         _ = DefGPA().mean_
 

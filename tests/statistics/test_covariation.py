@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from scipy.stats import kstest, norm
@@ -24,7 +22,7 @@ from defgpa.statistics import (
 )
 from defgpa.statistics.classification import leave_one_out
 from defgpa.statistics.cross_covariance import find_first_axes
-from support import EXACT, geomorph_numbers, shared_points
+from support import EXACT
 
 RESULTS = {
     "disparity": lambda x: disparity(x, list("ab") * 12, n_permutations=19),
@@ -61,42 +59,6 @@ def test_every_result_prints_briefly_and_becomes_a_table(name):
     for heads, rows in actual.further_tables().values():
         assert rows
         assert {len(row) for row in rows} == {len(heads)}
-
-
-MODULES = "a" * 5 + "b" * 7  # landmarks 1–5 and 6–12
-
-
-def read_figures(text):
-    """All figures of a text, without R's line numbers in brackets and a header of specimens."""
-    lines = [line for line in text.splitlines() if not re.fullmatch(r"[\s\d]+", line)]
-    return [float(word) for line in lines for word in re.findall(r"-?\d\.\d+(?:e-\d+)?", line)]
-
-
-def test_two_block_pls_equals_geomorph():
-    r, z, *values = read_figures(geomorph_numbers("two.b.pls"))
-    p, singular, x_scores, y_scores = values[0], values[1:11], values[11:17], values[17:23]
-    actual = two_block_pls(shared_points("plethodon2d"), partition=MODULES)
-    np.testing.assert_allclose(actual.r, r, rtol=1e-6)
-    np.testing.assert_allclose(actual.singular_values, singular, rtol=2e-5)
-    sign = np.sign(actual.x_scores[0, 0] * x_scores[0])
-    np.testing.assert_allclose(sign * actual.x_scores[:6, 0], x_scores, rtol=2e-4)
-    np.testing.assert_allclose(sign * actual.y_scores[:6, 0], y_scores, rtol=2e-4)
-    assert actual.z == pytest.approx(z, abs=0.5)
-    assert actual.p == p
-
-
-def test_integration_and_modularity_equal_geomorph():
-    r, z, p, ratio, ratio_z, ratio_p = read_figures(geomorph_numbers("integration.test"))
-    x = shared_points("plethodon2d")
-    integrated = integration(x, MODULES)
-    np.testing.assert_allclose(integrated.observed, r, rtol=1e-6)
-    assert integrated.z == pytest.approx(z, abs=0.8)  # 4.6 to 5.6 over seeds
-    assert integrated.p == p
-    modular = modularity(x, MODULES)
-    # geomorph takes the one of 1800 poses whose CR is nearest to their mean
-    np.testing.assert_allclose(modular.observed, ratio, rtol=5e-5)
-    assert modular.z == pytest.approx(ratio_z, abs=0.15)
-    assert modular.p == pytest.approx(ratio_p, abs=0.05)
 
 
 def test_interval_of_the_covariance_ratio_is_that_of_resampled_specimens():

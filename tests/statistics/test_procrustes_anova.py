@@ -568,14 +568,3 @@ def test_levels_that_look_like_numbers_are_groups_where_the_column_is_a_factor()
     assert procrustes_anova("shape ~ who", marked, n_permutations=9)["who"].df == 3
     plain = Shapes(x, metadata={"variables": rows})
     assert procrustes_anova("shape ~ who", plain, n_permutations=9)["who"].df == 1
-
-
-def test_unequal_dispersion_of_unequal_groups_is_warned_of():
-    rng = np.random.default_rng(5)
-    spread = np.repeat([0.02, 0.15], [25, 8])[:, None, None]
-    x = rng.normal(size=(12, 2)) + spread * rng.normal(size=(33, 12, 2))
-    groups = ["a"] * 25 + ["b"] * 8
-    with pytest.warns(DefgpaWarning, match=r"differ in dispersion.*8 to 25 specimens"):
-        procrustes_anova("shape ~ k", x, {"k": groups}, 9)
-    even_rows = rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(33, 12, 2))
-    procrustes_anova("shape ~ k", even_rows, {"k": groups}, 9)  # no warning
