@@ -145,9 +145,16 @@ def reports(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def chromium():
     with make_picture.chromium(1200) as driver:
         yield driver
+
+
+@pytest.fixture
+def browser(chromium):
+    """The browser, in which a test must not leave an error."""
+    yield chromium
+    assert errors(chromium) == []
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +305,6 @@ def test_every_plot_is_drawn_without_an_error_or_a_request(opened, name):
         assert sum(count for *_, count in traces) > 0
         assert plot.find_elements(By.CSS_SELECTOR, "svg.main-svg, canvas")
         assert plot.size["height"] > 150
-    assert errors(browser) == []
     assert fetched(browser) == []
 
 
@@ -326,7 +332,6 @@ def test_shapes_are_switched_on_and_off_and_found(opened):
     search.send_keys(Keys.SPACE)
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
     assert dots(browser) == everything
-    assert errors(browser) == []
 
 
 def test_predicted_landmarks_and_distances_are_shown_on_demand(opened):
@@ -344,7 +349,6 @@ def test_predicted_landmarks_and_distances_are_shown_on_demand(opened):
     assert len(set(colours)) > 100
     choose(browser, "shown", "aligned")
     after(browser, "reference", lambda: choose(browser, "colour", "shape"))
-    assert errors(browser) == []
 
 
 @pytest.mark.parametrize("name", ["wings", "solid"])
@@ -362,7 +366,6 @@ def test_another_shape_another_deformation(opened, name):
         assert coordinates(browser, "deformation") != before
     status = browser.find_element(By.ID, "deformation-status").text
     assert status.startswith(f"{picker.first_selected_option.text}: its warp moves")
-    assert errors(browser) == []
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -377,7 +380,6 @@ def test_before_and_after_follow_the_same_shape(opened, name):
     assert drawn(browser, "before") != first_shape[0]
     choose(browser, "before", "moved")
     after(browser, "after", lambda: press(browser, "#pick-before-after [data-step='-1']"))
-    assert errors(browser) == []
 
 
 def test_many_dots_are_thinned_and_all_are_drawn_on_demand(opened):
@@ -406,7 +408,6 @@ def test_meshes_are_surfaces_one_by_one_and_over_each_other(opened):
     after(browser, "reference", lambda: press(browser, "#list li[data-shape='3'] .only"))
     assert ["mesh3d", SIDE**2] in [[kind, count] for kind, _, count in drawn(browser, "reference")]
     after(browser, "reference", lambda: press(browser, "#list [data-all]"))
-    assert errors(browser) == []
 
 
 def test_of_very_many_specimens_all_are_dots_and_the_search_finds_any(opened):
@@ -424,7 +425,6 @@ def test_of_very_many_specimens_all_are_dots_and_the_search_finds_any(opened):
     assert "shape_699" in item.text
     cells = browser.execute_script("return document.getElementById('plot-residuals').data[0].z")
     assert len(cells) == 350  # two specimens to a cell
-    assert errors(browser) == []
 
 
 def test_groups_have_hulls_or_ellipses_as_in_the_plots(opened):
@@ -448,7 +448,6 @@ def test_groups_have_hulls_or_ellipses_as_in_the_plots(opened):
     np.testing.assert_allclose(squares, 5.991, rtol=1e-4)
     after(browser, "scatter", lambda: choose(browser, "outline", "none"))
     assert "outline" not in [name for _, name, _ in drawn(browser, "scatter")]
-    assert errors(browser) == []
 
 
 def test_the_slider_bends_a_grid(opened):
@@ -496,7 +495,6 @@ def test_names_are_only_names(opened):
     assert [item.get_attribute("textContent") for item in picks[:5]] == list(NASTY)
     assert hovered_over_map(browser, 0, 1).startswith(f"{NASTY[0]}landmark {NASTY[1]}")
     assert not browser.find_elements(By.CSS_SELECTOR, "img, svg b, svg a")
-    assert errors(browser) == []
 
 
 def test_numbers_as_names_stand_where_their_cells_are(opened):
@@ -518,7 +516,6 @@ def test_numbers_as_names_stand_where_their_cells_are(opened):
     worst = np.argsort(-squares.sum(axis=1) / shapes.visible.sum(axis=1), kind="stable")
     assert list(written_at(browser, "residuals", "y").values()) == [shapes.names[i] for i in worst]
     assert hovered_over_map(browser, 0, 5).startswith(shapes.names[worst[0]])
-    assert errors(browser) == []
 
 
 def test_every_dot_says_whose_it_is(opened):
@@ -610,7 +607,6 @@ def test_more_groups_than_colours_have_symbols_and_any_column_can_be_chosen(open
     after(browser, "after", lambda: everywhere(browser, "column", -1))
     assert set(looks(browser, "after")) == {"shapes", "reference"}
     after(browser, "after", lambda: everywhere(browser, "column", 0))
-    assert errors(browser) == []
 
 
 def columns_of(browser):
@@ -655,7 +651,6 @@ def test_a_specimen_is_marked_in_every_picture(opened):
     assert [item.get_attribute("data-shape") for item in marked] == [str(target)]
     after(browser, "after", lambda: press(browser, f"#list li[data-shape='{target}'] .mark"))
     assert not any(name.startswith("Genus") for name in dots(browser, "after"))
-    assert errors(browser) == []
 
 
 @pytest.mark.parametrize("name", ["numbered", "solid", "mesh"])
@@ -682,7 +677,6 @@ def test_names_and_links_of_landmarks_are_shown_on_request(opened, name):
         lines = [kind for kind in drawn(browser, "reference") if kind[1] == "lines"]
         assert bool(lines) != has_wireframe
         after(browser, "reference", lambda: everywhere(browser, "links", has_wireframe))
-    assert errors(browser) == []
 
 
 def trace(browser, plot, meta):
@@ -755,7 +749,6 @@ def test_sliders_move_the_shape_between_the_observed_scores(opened, name):
     after(browser, "shape", lambda: choose(browser, "times", "'1'"))
     after(browser, "shape", lambda: press(browser, "#to-the-mean"))
     np.testing.assert_allclose(np.transpose(trace(browser, "shape", "moved")), mean)
-    assert errors(browser) == []
 
 
 def test_the_scatter_shows_the_scores_of_any_two_components(opened):
@@ -785,7 +778,6 @@ def test_the_scatter_shows_the_scores_of_any_two_components(opened):
     for slot, component in enumerate((0, 1)):
         picker = Select(browser.find_element(By.ID, f"component-{slot}"))
         after(browser, "shape", lambda p=picker, c=component: p.select_by_value(str(c)))
-    assert errors(browser) == []
 
 
 def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
@@ -831,7 +823,6 @@ def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
     after(browser, "ranking", lambda: picker.select_by_value("-1"))
     assert trace(browser, "scatter", "marked") is None
     after(browser, "shape", lambda: press(browser, "#to-the-mean"))
-    assert errors(browser) == []
 
 
 def test_the_ranking_names_every_specimen_at_its_distance(opened):
@@ -856,7 +847,6 @@ def test_a_mesh_follows_the_sliders(opened):
     assert kind[2] == SIDE**2
     assert trace(browser, "shape", "moved") != before
     after(browser, "shape", lambda: press(browser, "#to-the-mean"))
-    assert errors(browser) == []
 
 
 def test_dense_shapes_in_space_are_squares_without_the_dots_of_the_mean(opened):
@@ -935,7 +925,6 @@ def test_plots_follow_the_colour_scheme_and_paper_is_light(opened):
     browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert browser.execute_script(ink) == dark
     after(browser, "spectrum", lambda: emulate(browser, "light"))
-    assert errors(browser) == []
 
 
 def test_paper_holds_everything_within_its_width(opened):
@@ -949,7 +938,6 @@ def test_paper_holds_everything_within_its_width(opened):
     widths = browser.execute_script("return window.printed")
     paper = (8.27 - 2 * 14 / 25.4) * 96
     assert max(widths) < paper
-    assert errors(browser) == []
 
 
 def test_a_phone_needs_no_sideways_scrolling(browser, reports):
@@ -964,7 +952,6 @@ def test_a_phone_needs_no_sideways_scrolling(browser, reports):
         ".filter(e => e.getBoundingClientRect().right > 391).map(e => e.className)"
     )
     assert wide == []
-    assert errors(browser) == []
 
 
 def test_shapes_in_space_are_whole_in_pictures_of_any_width(browser, reports):
@@ -989,7 +976,6 @@ def test_shapes_in_space_are_whole_in_pictures_of_any_width(browser, reports):
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         make_picture.open_report(browser, reports("solid"), PATIENCE)
         assert browser.execute_script(outside) == []
-    assert errors(browser) == []
 
 
 def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
@@ -1006,7 +992,6 @@ def test_every_control_has_a_name_and_the_keyboard_turns_a_scene(opened):
     )
     turned = browser.execute_script(eye, "plot-before")
     assert browser.execute_script(eye, "plot-after") == turned  # seen from the same side
-    assert errors(browser) == []
 
 
 def test_without_webgl_the_shapes_are_shown_from_one_side(reports):
