@@ -42,7 +42,7 @@ class Allometry(Rows):
     """
 
     _columns = ("name", "size", "score")
-    _held = ("names", "sizes", "scores")
+    _attributes = ("names", "sizes", "scores")
 
     anova: ProcrustesAnova
     names: tuple[str, ...]

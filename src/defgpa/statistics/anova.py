@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,17 +36,14 @@ from defgpa.statistics.permutation import (
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample, impute_tangents
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Effect, EffectTable, Rows, effect
+from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.threads import choose_threads
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LINE = 80  # characters of a line of the terminal
 
 
 @dataclass(frozen=True, eq=False)
-class ProcrustesAnova(Rows):
+class ProcrustesAnova(EffectRows):
     """A model of shape with its table of effects; prints like R's ``anova``.
 
     Attributes
@@ -109,18 +105,6 @@ class ProcrustesAnova(Rows):
     def _repr_html_(self) -> str:
         header, *rows = self.table.cells()
         return render_table(f"Procrustes analysis of variance: {self.formula}", rows, header)
-
-    def __getitem__(self, term: str) -> Effect:
-        """Return the row of a term."""
-        return self.table[term]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame, indexed by term."""
-        return self.table.to_pandas()
-
-    def to_csv(self) -> str:
-        """Return the table as comma-separated text."""
-        return self.table.to_csv()
 
     @cached_property
     def coefficients(self) -> Array:

@@ -19,16 +19,17 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_p_values
+from defgpa.statistics.table import Row, Rows, Table, format_pairs, list_pairs
 
 _MAX_COMPONENTS = 40
 _N_FOLDS = 10  # of specimens that the number of components is chosen without
+_DISTANCES = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,26 +147,15 @@ class Classification(Rows):
 
     def distances_to_csv(self) -> str:
         """Return a row for each pair of groups: Mahalanobis and Procrustes distances with P."""
-        first, second = np.triu_indices(len(self.groups), 1)
-        squares = (self.mahalanobis, self.mahalanobis_p, self.procrustes, self.procrustes_p)
-        rows = [
-            (self.groups[i], self.groups[j], *(float(square[i, j]) for square in squares))
-            for i, j in zip(first, second, strict=True)
-        ]
-        heads = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
-        return format_csv(heads, rows)
+        return format_csv(_DISTANCES, self._list_distances())
 
     def distance_cells(self) -> list[tuple[str, ...]]:
         """Return the distances between groups as text, without a header."""
-        first, second = np.triu_indices(len(self.groups), 1)
-        columns = [
-            [f"{self.groups[i]} – {self.groups[j]}" for i, j in zip(first, second, strict=True)],
-            [format_number(value) for value in self.mahalanobis[first, second]],
-            format_p_values(self.mahalanobis_p[first, second].tolist()),
-            [format_number(value) for value in self.procrustes[first, second]],
-            format_p_values(self.procrustes_p[first, second].tolist()),
-        ]
-        return list(zip(*columns, strict=True))
+        return format_pairs(_DISTANCES, self._list_distances())
+
+    def _list_distances(self) -> list[Row]:
+        matrices = (self.mahalanobis, self.mahalanobis_p, self.procrustes, self.procrustes_p)
+        return list_pairs(self.groups, *matrices)
 
 
 def classify(

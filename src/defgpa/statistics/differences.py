@@ -44,7 +44,7 @@ class LandmarkDifferences(Rows):
     """
 
     _columns = ("landmark", "distance", "p", "q")
-    _held = ("landmarks", "distances", "p", "q")
+    _attributes = ("landmarks", "distances", "p", "q")
 
     groups: tuple[str, str]
     landmarks: tuple[str, ...]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -22,13 +21,13 @@ from defgpa.io.covariates import Columns
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
-from defgpa.statistics.table import Row, Rows, Table, format_p_values
+from defgpa.statistics.table import PairRows, Table
 
 _N_BOOTSTRAPS = 999
 
 
 @dataclass(frozen=True, eq=False)
-class Disparity(Rows):
+class Disparity(PairRows):
     """Procrustes variances of groups, and their differences.
 
     Attributes
@@ -52,6 +51,7 @@ class Disparity(Rows):
     """
 
     _columns = ("a", "b", "difference", "p")
+    _attributes = ("groups", "differences", "p")
 
     groups: tuple[str, ...]
     variances: Array
@@ -79,26 +79,11 @@ class Disparity(Rows):
 
     __repr__ = __str__
 
-    def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header."""
-        rows = self._rows()
-        chances = format_p_values([p for *_, p in rows])
-        return [
-            (f"{a} – {b}", format_number(difference), p)
-            for (a, b, difference, _), p in zip(rows, chances, strict=True)
-        ]
-
     def further_tables(self) -> dict[str, Table]:
         """Return the variance of every group with its interval, as a table by name."""
         columns = (self.groups, self.variances.tolist(), *self.intervals.T.tolist())
         rows = list(zip(*columns, strict=True))
         return {"groups": (("group", "variance", "lower", "upper"), rows)}
-
-    def _rows(self) -> list[Row]:
-        return [
-            (self.groups[i], self.groups[j], float(self.differences[i, j]), float(self.p[i, j]))
-            for i, j in combinations(range(len(self.groups)), 2)
-        ]
 
 
 def disparity(

@@ -21,7 +21,7 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.permutation import transform_to_normal
-from defgpa.statistics.table import Row, Rows, Table, format_p
+from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
 
 
 class PermutedEffect(Protocol):
@@ -80,11 +80,7 @@ class EffectSizes(Rows):
         return {"effects": (("name", "observed", "z"), list(zip(*columns, strict=True)))}
 
     def _rows(self) -> list[Row]:
-        first, second = np.triu_indices(len(self.names), 1)
-        return [
-            (self.names[i], self.names[j], float(self.z[i, j]), float(self.p[i, j]))
-            for i, j in zip(first, second, strict=True)
-        ]
+        return list_pairs(self.names, self.z, self.p)
 
     def __str__(self) -> str:
         effects = zip(self.names, self.observed, self.effect_sizes, strict=True)

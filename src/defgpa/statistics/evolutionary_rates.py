@@ -25,11 +25,11 @@ from defgpa.statistics.permutation import Permutations, build_averaging, effect_
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import Row, Rows, Table, format_p, format_p_values
+from defgpa.statistics.table import PairRows, Row, Table, format_p, list_pairs
 
 
 @dataclass(frozen=True, eq=False)
-class EvolutionaryRates(Rows):
+class EvolutionaryRates(PairRows):
     """Rates of evolution by group of species.
 
     Attributes
@@ -75,13 +75,8 @@ class EvolutionaryRates(Rows):
         }
 
     def _rows(self) -> list[Row]:
-        return [
-            (self.names[a], self.names[b], *map(float, figures))
-            for a, b in combinations(range(len(self.names)), 2)
-            for figures in [
-                (self.rates[a], self.rates[b], self.pairwise_ratios[a, b], self.pairwise_p[a, b])
-            ]
-        ]
+        rates = np.meshgrid(self.rates, self.rates, indexing="ij")
+        return list_pairs(self.names, *rates, self.pairwise_ratios, self.pairwise_p)
 
     def __str__(self) -> str:
         head = f"Rates of evolution: ratio {format_number(self.ratio)}, Z {format_number(self.z)}, "
@@ -96,13 +91,8 @@ class EvolutionaryRates(Rows):
     __repr__ = __str__
 
     def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header."""
-        rows = self._rows()
-        chances = format_p_values([row[-1] for row in rows])
-        return [
-            (f"{a} – {b}", format_number(ratio), p)
-            for (a, b, _, _, ratio, _), p in zip(rows, chances, strict=True)
-        ]
+        """Return the pairs of groups with ratio and P as text, without a header."""
+        return [(pair, ratio, p) for pair, _, _, ratio, p in super().cells()]
 
 
 def evolutionary_rates(

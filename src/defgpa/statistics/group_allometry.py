@@ -24,11 +24,11 @@ from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_p_values
+from defgpa.statistics.table import PairRows, Row, Table, list_pairs
 
 
 @dataclass(frozen=True, eq=False)
-class GroupAllometry(Rows):
+class GroupAllometry(PairRows):
     """How shape changes with size, in all specimens and in each group.
 
     Attributes
@@ -114,28 +114,8 @@ class GroupAllometry(Rows):
         }
 
     def _rows(self) -> list[Row]:
-        first, second = np.triu_indices(len(self.groups), 1)
-        return [
-            (
-                self.groups[i],
-                self.groups[j],
-                float(abs(self.lengths[i] - self.lengths[j])),
-                float(self.length_p[i, j]),
-                float(self.angles[i, j]),
-                float(self.angle_p[i, j]),
-            )
-            for i, j in zip(first, second, strict=True)
-        ]
-
-    def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header."""
-        rows = self._rows()
-        length_p = format_p_values([row[3] for row in rows])
-        angle_p = format_p_values([row[5] for row in rows])
-        return [
-            (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q)
-            for (a, b, length, _, angle, _), p, q in zip(rows, length_p, angle_p, strict=True)
-        ]
+        differences = np.abs(self.lengths[:, None] - self.lengths)
+        return list_pairs(self.groups, differences, self.length_p, self.angles, self.angle_p)
 
     def __str__(self) -> str:
         named = zip(self.groups, map(format_number, self.lengths), strict=True)

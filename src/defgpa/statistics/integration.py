@@ -25,7 +25,7 @@ from defgpa.statistics.covariation import (
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_p
+from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +70,7 @@ class ModuleTest(Rows):
         return {"test": (("statistic", "observed", "z", "p", "lower", "upper"), [row])}
 
     def _rows(self) -> list[Row]:
-        return [
-            (self.modules[i], self.modules[j], float(self.pairs[i, j]))
-            for i, j in combinations(range(len(self.modules)), 2)
-        ]
+        return list_pairs(self.modules, self.pairs)
 
     def __str__(self) -> str:
         title = "Integration" if self.statistic == "r-PLS" else "Modularity"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +20,11 @@ from defgpa.formatting import format_number
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect
-
-if TYPE_CHECKING:
-    import pandas as pd
+from defgpa.statistics.table import Effect, EffectRows, EffectTable, Table, effect
 
 
 @dataclass(frozen=True, eq=False)
-class MeasurementError(Rows):
+class MeasurementError(EffectRows):
     """Systematic and random error of replicates.
 
     Attributes
@@ -56,14 +52,6 @@ class MeasurementError(Rows):
     offsets: Array
     permuted: Array
     provenance: Provenance
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame, indexed by term."""
-        return self.table.to_pandas()
-
-    def to_csv(self) -> str:
-        """Return the table as comma-separated text."""
-        return self.table.to_csv()
 
     def further_tables(self) -> dict[str, Table]:
         """Return the shares of systematic and random error, as a table by name."""

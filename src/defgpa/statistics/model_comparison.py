@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +12,11 @@ from defgpa.statistics.anova import ProcrustesAnova
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import RESIDUAL, ModelTerms, permute_ratios
 from defgpa.statistics.sample import Provenance
-from defgpa.statistics.table import Effect, EffectTable, Rows, effect
-
-if TYPE_CHECKING:
-    import pandas as pd
+from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 
 
 @dataclass(frozen=True, eq=False)
-class ModelComparison(Rows):
+class ModelComparison(EffectRows):
     """What a model of shape explains beyond a smaller one.
 
     Attributes
@@ -40,14 +36,6 @@ class ModelComparison(Rows):
     table: EffectTable
     permuted: Array
     provenance: Provenance
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a pandas DataFrame, indexed by term."""
-        return self.table.to_pandas()
-
-    def to_csv(self) -> str:
-        """Return the table as comma-separated text."""
-        return self.table.to_csv()
 
     def __str__(self) -> str:
         return f"{self.full}, compared with {self.reduced}\n{self.provenance}\n\n{self.table}"

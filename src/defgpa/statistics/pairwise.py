@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from scipy.linalg import orth
@@ -16,15 +15,15 @@ from scipy.spatial.distance import squareform
 
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns
 from defgpa.statistics.design import Design, design, encode_groups
 from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
 from defgpa.statistics.sample import Provenance
-from defgpa.statistics.table import Row, Rows, format_p_values
+from defgpa.statistics.table import PairRows
 
 
 @dataclass(frozen=True, eq=False)
-class PairwiseDistances(Rows):
+class PairwiseDistances(PairRows):
     """Distances between the mean shapes of groups.
 
     Attributes
@@ -42,6 +41,7 @@ class PairwiseDistances(Rows):
     """
 
     _columns = ("a", "b", "distance", "z", "p")
+    _attributes = ("names", "distances", "z", "p")
 
     names: tuple[str, ...]
     distances: Array
@@ -51,27 +51,12 @@ class PairwiseDistances(Rows):
     n_permutations: int
     provenance: Provenance
 
-    def cells(self) -> list[tuple[str, ...]]:
-        """Return the table as text, without a header."""
-        pairs = self._rows()
-        chances = format_p_values([p for *_, p in pairs])
-        return [
-            (f"{a} – {b}", format_number(distance), format_number(z), p)
-            for (a, b, distance, z, _), p in zip(pairs, chances, strict=True)
-        ]
-
     def __str__(self) -> str:
         table = align_columns([("", "distance", "Z", "Pr(>d)"), *self.cells()])
         chance = f"{self.n_permutations} permutations of the residuals of {self.null}"
         return f"Distances between mean shapes\n{self.provenance}\n{chance}\n\n{table}"
 
     __repr__ = __str__
-
-    def _rows(self) -> list[Row]:
-        matrices = (self.distances, self.z, self.p)
-        columns = (squareform(matrix, checks=False).tolist() for matrix in matrices)
-        pairs = combinations(self.names, 2)
-        return [(*pair, *values) for pair, *values in zip(pairs, *columns, strict=True)]
 
 
 def pairwise_distances(

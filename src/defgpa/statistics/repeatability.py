@@ -49,7 +49,7 @@ class Repeatability(Rows):
     """
 
     _columns = ("landmark", "repeatability", "error")
-    _held = ("landmarks", "per_landmark", "error")
+    _attributes = ("landmarks", "per_landmark", "error")
 
     overall: float
     per_landmark: Array

@@ -40,7 +40,7 @@ from defgpa.statistics.permutation import (
     permute_ratios,
 )
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
-from defgpa.statistics.table import Effect, EffectTable, Row, Rows, Table
+from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
 from defgpa.tangent_space import tangent_space
 from defgpa.threads import choose_threads
 
@@ -52,7 +52,7 @@ _TERMS = ("individual", "side", "individual:side")
 
 
 @dataclass(frozen=True, eq=False)
-class Symmetry(Rows):
+class Symmetry(EffectRows):
     """Symmetric and asymmetric parts of shape; prints its two-way table.
 
     Attributes
@@ -138,14 +138,6 @@ class Symmetry(Rows):
         length = max(self.directional_index, np.finfo(np.float64).tiny)
         return np.asarray(np.tensordot(self.asymmetric, self.directional, axes=2) / length)
 
-    def __getitem__(self, term: str) -> Effect:
-        """Return the row of a term."""
-        return self.table[term]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the two-way table as a pandas DataFrame."""
-        return self.table.to_pandas()
-
     def further_tables(self) -> dict[str, Table]:
         """Return the mean directional and fluctuating asymmetry, as a table by name."""
         figures = (self.directional_index, self.fluctuating_index)
@@ -153,17 +145,13 @@ class Symmetry(Rows):
 
     def indices_to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with the asymmetry of every individual."""
-        return import_pandas().DataFrame(self._rows(), columns=list(_COLUMNS))
-
-    def to_csv(self) -> str:
-        """Return the two-way table as comma-separated text."""
-        return self.table.to_csv()
+        return import_pandas().DataFrame(self._list_indices(), columns=list(_COLUMNS))
 
     def indices_to_csv(self) -> str:
         """Return the asymmetry of every individual as comma-separated text."""
-        return format_csv(_COLUMNS, self._rows())
+        return format_csv(_COLUMNS, self._list_indices())
 
-    def _rows(self) -> list[Row]:
+    def _list_indices(self) -> list[Row]:
         fluctuating = np.linalg.norm(self.fluctuating, axis=(1, 2))
         columns = (self.index.tolist(), self.signed_index.tolist(), fluctuating.tolist())
         return list(zip(self.individuals, *columns, strict=True))

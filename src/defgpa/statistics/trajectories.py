@@ -22,11 +22,11 @@ from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_p_values
+from defgpa.statistics.table import PairRows, Row, Table, list_pairs
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectories(Rows):
+class Trajectories(PairRows):
     """Paths of groups through shape space, and how they differ.
 
     Attributes
@@ -62,26 +62,14 @@ class Trajectories(Rows):
         return {"groups": (("group", "path_length"), rows)}
 
     def _rows(self) -> list[Row]:
-        squares = (
-            np.abs(self.lengths[:, None] - self.lengths),
-            *(self.length_p, self.angles, self.angle_p, self.form_distances, self.form_p),
+        return list_pairs(
+            *(self.groups, np.abs(self.lengths[:, None] - self.lengths), self.length_p),
+            *(self.angles, self.angle_p, self.form_distances, self.form_p),
         )
-        first, second = np.triu_indices(len(self.groups), 1)
-        return [
-            (self.groups[i], self.groups[j], *(float(square[i, j]) for square in squares))
-            for i, j in zip(first, second, strict=True)
-        ]
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the pairs of groups as text, without a header; form is left out for two stages."""
-        rows = self._rows()
-        chances = [format_p_values([row[k] for row in rows]) for k in (3, 5, 7)]
-        n_columns = 7 if len(self.stages) > 2 else 5
-        cells = [
-            (f"{a} – {b}", format_number(length), p, f"{angle:.1f}°", q, format_number(form), r)
-            for (a, b, length, _, angle, _, form, _), p, q, r in zip(rows, *chances, strict=True)
-        ]
-        return [row[:n_columns] for row in cells]
+        return [row[: 7 if len(self.stages) > 2 else 5] for row in super().cells()]
 
     def __str__(self) -> str:
         named = zip(self.groups, map(format_number, self.lengths), strict=True)
