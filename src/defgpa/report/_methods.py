@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import defgpa.statistics as stats
 from defgpa.alignment import Alignment
 from defgpa.edits import Action, Edit
 from defgpa.errors import DefgpaError
@@ -14,27 +15,6 @@ from defgpa.report._statistics import Statistic
 from defgpa.semilandmarks import SlidShapes
 from defgpa.solvers.elastic_warps import ElasticRegistration
 from defgpa.solvers.registration import AffineRegistration, MotionRegistration, RidgeRegistration
-from defgpa.statistics import (
-    Allometry,
-    Classification,
-    Disparity,
-    EffectSizes,
-    EigenvalueVariance,
-    EvolutionaryRates,
-    GroupAllometry,
-    LandmarkDifferences,
-    MeasurementError,
-    ModelComparison,
-    ModuleTest,
-    PairwiseDistances,
-    PhylogeneticComponents,
-    PhylogeneticSignal,
-    ProcrustesAnova,
-    Repeatability,
-    Symmetry,
-    Trajectories,
-    TwoBlockPLS,
-)
 from defgpa.warps import ThinPlateSpline
 
 if TYPE_CHECKING:
@@ -226,62 +206,62 @@ def _describe_choice(
 
 def _describe_statistic(statistic: Statistic) -> str:
     match statistic:
-        case ProcrustesAnova():
+        case stats.ProcrustesAnova():
             return (
                 f"Shape was tested by Procrustes ANOVA ({statistic.formula}; Goodall 1991) with "
                 f"residual randomisation in {statistic.permutations.count:,} permutations (Collyer "
                 "et al. 2015)."
             )
-        case PairwiseDistances():
+        case stats.PairwiseDistances():
             return "Mean shapes of groups were compared pairwise by Procrustes distance."
-        case Allometry():
+        case stats.Allometry():
             return "Allometry was tested by multivariate regression of shape on log centroid size."
-        case LandmarkDifferences():
+        case stats.LandmarkDifferences():
             return (
                 "Landmarks were compared between groups one by one by permutation, with control of "
                 "the false discovery rate."
             )
-        case Symmetry():
+        case stats.Symmetry():
             return (
                 "Asymmetry was partitioned into a directional and a fluctuating component "
                 "(Klingenberg et al. 2002)."
             )
-        case Repeatability():
+        case stats.Repeatability():
             return "Repeatability was estimated from replicate measurements."
-        case Disparity():
+        case stats.Disparity():
             return (
                 f"Procrustes variances of groups, about {statistic.formula}, were compared in "
                 f"{statistic.n_permutations:,} permutations."
             )
-        case Classification():
+        case stats.Classification():
             return (
                 "Groups were told apart by linear discriminants of "
                 f"{statistic.n_components} components of shape, their number chosen and the share "
                 "of correct classifications measured with specimens left out."
             )
-        case TwoBlockPLS():
+        case stats.TwoBlockPLS():
             return "Covariation was tested by two-block partial least squares (Rohlf & Corti 2000)."
-        case ModuleTest(statistic="r-PLS"):
+        case stats.ModuleTest(statistic="r-PLS"):
             return "Integration of modules was tested by r-PLS (Adams & Collyer 2016)."
-        case ModuleTest():
+        case stats.ModuleTest():
             return "Modularity was tested by the covariance ratio (Adams 2016)."
-        case ModelComparison():
+        case stats.ModelComparison():
             return "Nested models were compared by what the larger one explains in addition."
-        case EffectSizes():
+        case stats.EffectSizes():
             return "Effect sizes were compared by two-sample z (Adams & Collyer 2016)."
-        case EigenvalueVariance():
+        case stats.EigenvalueVariance():
             return "Integration was measured by the relative variance of eigenvalues."
-        case GroupAllometry():
+        case stats.GroupAllometry():
             return "Allometric slopes of groups were compared by their lengths and angles."
-        case Trajectories():
+        case stats.Trajectories():
             return "Paths of groups through stages were compared by length, angle and form."
-        case MeasurementError():
+        case stats.MeasurementError():
             return "Measurement error was separated into a systematic and a random part."
-        case PhylogeneticSignal():
+        case stats.PhylogeneticSignal():
             return "Phylogenetic signal was tested by Kmult (Adams 2014)."
-        case PhylogeneticComponents():
+        case stats.PhylogeneticComponents():
             return "Ancestral shapes were estimated under Brownian motion."
-        case EvolutionaryRates():
+        case stats.EvolutionaryRates():
             return "Rates of evolution under Brownian motion were compared between groups."
         case SlidShapes():
             return "Semilandmarks were slid along their curves (Gunz & Mitteroecker 2013)."

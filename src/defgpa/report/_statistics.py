@@ -4,62 +4,44 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+import defgpa.statistics as stats
 from defgpa.errors import DefgpaError, format_some
 from defgpa.formatting import format_number
 from defgpa.semilandmarks import SlidShapes
-from defgpa.statistics import (
-    Allometry,
-    Classification,
-    Disparity,
-    EffectSizes,
-    EigenvalueVariance,
-    EvolutionaryRates,
-    GroupAllometry,
-    LandmarkDifferences,
-    MeasurementError,
-    ModelComparison,
-    ModuleTest,
-    PairwiseDistances,
-    PhylogeneticComponents,
-    PhylogeneticSignal,
-    ProcrustesAnova,
-    Repeatability,
-    Symmetry,
-    Trajectories,
-    TwoBlockPLS,
-)
 from defgpa.statistics.table import EffectTable, format_p
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Links = Sequence[tuple[int, int]]
+Tables = tuple[tuple[str, Sequence[Sequence[str]]], ...]  # captions, and headers with rows
 TabularStatistic = (
-    ProcrustesAnova
-    | ModelComparison
-    | PairwiseDistances
-    | Allometry
-    | LandmarkDifferences
-    | Symmetry
-    | Repeatability
-    | Disparity
-    | Classification
-    | TwoBlockPLS
-    | ModuleTest
-    | EffectSizes
-    | EigenvalueVariance
-    | GroupAllometry
-    | Trajectories
-    | MeasurementError
-    | PhylogeneticSignal
-    | PhylogeneticComponents
-    | EvolutionaryRates
+    stats.ProcrustesAnova
+    | stats.ModelComparison
+    | stats.PairwiseDistances
+    | stats.Allometry
+    | stats.LandmarkDifferences
+    | stats.Symmetry
+    | stats.Repeatability
+    | stats.Disparity
+    | stats.Classification
+    | stats.TwoBlockPLS
+    | stats.ModuleTest
+    | stats.EffectSizes
+    | stats.EigenvalueVariance
+    | stats.GroupAllometry
+    | stats.Trajectories
+    | stats.MeasurementError
+    | stats.PhylogeneticSignal
+    | stats.PhylogeneticComponents
+    | stats.EvolutionaryRates
 )
 Statistic = TabularStatistic | SlidShapes
 
@@ -75,7 +57,7 @@ class Section(NamedTuple):
     caption: str  # of the table
     table: Sequence[Sequence[str]]  # its header and rows
     picture: dict[str, str] | None  # addresses of the figure by format; None without matplotlib
-    further: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()  # tables with their captions
+    further: Tables = ()
     second_picture: dict[str, str] | None = None
     id: str = ""
 
@@ -85,7 +67,7 @@ class Section(NamedTuple):
         return [picture for picture in (self.picture, self.second_picture) if picture]
 
     @property
-    def tables(self) -> tuple[tuple[str, Sequence[Sequence[str]]], ...]:
+    def tables(self) -> Tables:
         """All tables with their captions."""
         return ((self.caption, self.table), *self.further)
 
@@ -99,18 +81,24 @@ def build_sections(statistics: Iterable[Statistic], links: Links) -> list[Sectio
 
 
 def _build_section(statistic: Statistic, links: Links) -> Section:
-    for kind, build in _BUILDERS.items():
-        if isinstance(statistic, kind):
-            section = build(statistic, links)
-            if isinstance(statistic, (SlidShapes, EffectSizes)):  # they have no coordinates
-                return section
-            return section._replace(words=(*section.words, str(statistic.provenance)))
-    kinds = ", ".join(kind.__name__ for kind in _BUILDERS)
-    name = type(statistic).__name__
-    raise DefgpaError(f"A report has sections for results of statistics ({kinds}); got {name}.")
+    section = _describe(statistic, links)
+    if isinstance(statistic, (SlidShapes, stats.EffectSizes)):  # they have no coordinates
+        return section
+    return section._replace(words=(*section.words, str(statistic.provenance)))
 
 
-def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
+@singledispatch
+def _describe(statistic: object, links: Links) -> Section:
+    """Return the section of a result; each kind of result registers its own function below."""
+    _, *kinds = (kind.__name__ for kind in _describe.registry)
+    raise DefgpaError(
+        f"A report has sections for results of statistics ({', '.join(kinds)}); "
+        f"got {type(statistic).__name__}."
+    )
+
+
+@_describe.register
+def _describe_anova(anova: stats.ProcrustesAnova, links: Links) -> Section:
     order = {
         1: "The terms are added sequentially",
         2: "Each term is added to all that do not contain it",
@@ -136,7 +124,8 @@ def _describe_anova(anova: ProcrustesAnova, links: Links) -> Section:
     )
 
 
-def _describe_model_comparison(comparison: ModelComparison, links: Links) -> Section:
+@_describe.register
+def _describe_model_comparison(comparison: stats.ModelComparison, links: Links) -> Section:
     row = comparison.table.rows[0]
     words = (
         f"What {comparison.full} explains beyond {comparison.reduced}: {row.r_squared:.1%} of the "
@@ -146,7 +135,8 @@ def _describe_model_comparison(comparison: ModelComparison, links: Links) -> Sec
     return Section("Models compared", words, "Added terms", table, picture)
 
 
-def _describe_pairwise(distances: PairwiseDistances, links: Links) -> Section:
+@_describe.register
+def _describe_pairwise(distances: stats.PairwiseDistances, links: Links) -> Section:
     rows = distances.cells()
     n_significant = int((distances.p[np.triu_indices_from(distances.p, 1)] <= _LEVEL).sum())
     words = (
@@ -159,7 +149,8 @@ def _describe_pairwise(distances: PairwiseDistances, links: Links) -> Section:
     return Section("Groups compared", words, "Pairs of groups", table, picture)
 
 
-def _describe_allometry(allometry: Allometry, links: Links) -> Section:
+@_describe.register
+def _describe_allometry(allometry: stats.Allometry, links: Links) -> Section:
     row = allometry.anova["log(size)"]
     words = (
         f"Size explains {row.r_squared:.1%} of the variation of shape "
@@ -174,7 +165,8 @@ def _describe_allometry(allometry: Allometry, links: Links) -> Section:
     return Section("Shape and size", words, "Regression on log size", table, picture)
 
 
-def _describe_landmarks(differences: LandmarkDifferences, links: Links) -> Section:
+@_describe.register
+def _describe_landmarks(differences: stats.LandmarkDifferences, links: Links) -> Section:
     first, second = differences.groups
     flags = differences.significant()
     significant = [differences.landmarks[j] for j in np.flatnonzero(flags)]
@@ -191,7 +183,8 @@ def _describe_landmarks(differences: LandmarkDifferences, links: Links) -> Secti
     return Section(heading, words, "Landmark by landmark", table, picture)
 
 
-def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
+@_describe.register
+def _describe_symmetry(symmetry: stats.Symmetry, links: Links) -> Section:
     design = {
         "object": "Each shape has both sides: it is compared with its own mirror image.",
         "matching": "Each shape is one side of an individual.",
@@ -204,14 +197,15 @@ def _describe_symmetry(symmetry: Symmetry, links: Links) -> Section:
         "individuals), in units of centroid size.",
     )
     table, picture = _tabulate_effects(symmetry.table), _draw("symmetry", symmetry, links=links)
-    extra_tables: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    extra_tables: Tables = ()
     if symmetry.size_table is not None:
         caption = "Asymmetry of size: the two-way table of log centroid size"
         extra_tables = ((caption, _tabulate_effects(symmetry.size_table)),)
     return Section("Symmetry", words, "The two-way table", table, picture, extra_tables)
 
 
-def _describe_repeatability(repeatability: Repeatability, links: Links) -> Section:
+@_describe.register
+def _describe_repeatability(repeatability: stats.Repeatability, links: Links) -> Section:
     worst = repeatability.landmarks[int(np.argmax(repeatability.error))]
     words = (
         f"{repeatability.overall:.1%} of the variance is among individuals, the rest is "
@@ -223,7 +217,8 @@ def _describe_repeatability(repeatability: Repeatability, links: Links) -> Secti
     return Section("Repeatability", words, "Landmark by landmark", table, picture)
 
 
-def _describe_disparity(disparity: Disparity, links: Links) -> Section:
+@_describe.register
+def _describe_disparity(disparity: stats.Disparity, links: Links) -> Section:
     pairs = disparity.cells()
     largest = disparity.groups[int(np.argmax(disparity.variances))]
     n_significant = int((disparity.p[np.triu_indices_from(disparity.p, 1)] <= _LEVEL).sum())
@@ -246,7 +241,8 @@ def _describe_disparity(disparity: Disparity, links: Links) -> Section:
     return Section("How much groups vary", words, "Variances", table, picture, extra_tables)
 
 
-def _describe_classification(classification: Classification, links: Links) -> Section:
+@_describe.register
+def _describe_classification(classification: stats.Classification, links: Links) -> Section:
     words = (
         f"Linear discriminants of {classification.n_components} components of shape; every "
         f"specimen was assigned by a rule made without it. {classification.accuracy:.1%} are "
@@ -272,7 +268,8 @@ def _describe_classification(classification: Classification, links: Links) -> Se
     return Section(heading, words, caption, table, picture, extra_tables, between)
 
 
-def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
+@_describe.register
+def _describe_pls(pls: stats.TwoBlockPLS, links: Links) -> Section:
     first, second = pls.blocks
     words = (
         f"Two-block partial least squares of {first} and {second}: the pair of axes along which "
@@ -289,7 +286,8 @@ def _describe_pls(pls: TwoBlockPLS, links: Links) -> Section:
     return Section(f"How {first} and {second} covary", words, "Pairs of axes", table, picture)
 
 
-def _describe_modules(test: ModuleTest, links: Links) -> Section:
+@_describe.register
+def _describe_modules(test: stats.ModuleTest, links: Links) -> Section:
     meaning = {
         "CR": "The covariance ratio is the covariance between modules over that within them: "
         "below 1 where modules vary on their own. Chance assigns landmarks to modules at random.",
@@ -314,7 +312,8 @@ def _describe_modules(test: ModuleTest, links: Links) -> Section:
     return Section(heading, words, "Pairs of modules", table, _draw("permuted", test))
 
 
-def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
+@_describe.register
+def _describe_effect_sizes(sizes: stats.EffectSizes, links: Links) -> Section:
     words = (
         f"How far {sizes.statistic} lies above chance, compared between {len(sizes.names)} tests: "
         "z is the difference of two, transformed to be normal under chance, over its standard "
@@ -329,7 +328,8 @@ def _describe_effect_sizes(sizes: EffectSizes, links: Links) -> Section:
     return Section(heading, words, "Effect sizes", table, picture, extra_tables)
 
 
-def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> Section:
+@_describe.register
+def _describe_eigenvalue_variance(result: stats.EigenvalueVariance, links: Links) -> Section:
     words = (
         f"The relative variance of the eigenvalues, Vrel, is {format_number(result.vrel)}: 0 where "
         "shape varies alike in all directions, 1 where it varies along one axis. Z is its effect "
@@ -341,7 +341,8 @@ def _describe_eigenvalue_variance(result: EigenvalueVariance, links: Links) -> S
     return Section("Integration of all landmarks", words, "Vrel", table, picture)
 
 
-def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Section:
+@_describe.register
+def _describe_group_allometry(allometry: stats.GroupAllometry, links: Links) -> Section:
     row = allometry.anova.table.rows[2]  # the interaction of size and groups
     words = (
         f"Do the groups change in the same way with size? The interaction of size and group has P "
@@ -361,7 +362,8 @@ def _describe_group_allometry(allometry: GroupAllometry, links: Links) -> Sectio
     return Section("Shape and size by group", words, "Model", table, picture, extra_tables)
 
 
-def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
+@_describe.register
+def _describe_trajectories(paths: stats.Trajectories, links: Links) -> Section:
     words = (
         f"The paths of {len(paths.groups)} groups through {len(paths.stages)} stages "
         f"({', '.join(paths.stages)}), compared by length, angle and, of three stages or more, "
@@ -375,7 +377,8 @@ def _describe_trajectories(paths: Trajectories, links: Links) -> Section:
     return Section("Trajectories", words, "Pairs of groups", [header, *rows], picture, extra_tables)
 
 
-def _describe_measurement_error(error: MeasurementError, links: Links) -> Section:
+@_describe.register
+def _describe_measurement_error(error: stats.MeasurementError, links: Links) -> Section:
     words = (
         f"{error.eta_squared:.1%} of the measurement error is systematic: a shift that a replicate "
         "has in all subjects. The sum of squares of the subjects is "
@@ -386,7 +389,8 @@ def _describe_measurement_error(error: MeasurementError, links: Links) -> Sectio
     return Section("Measurement error", words, "Subjects, replicates, random error", table, picture)
 
 
-def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
+@_describe.register
+def _describe_signal(signal: stats.PhylogeneticSignal, links: Links) -> Section:
     words = (
         f"K is {format_number(signal.k)} (P {format_p(signal.p)}), 1 being what "
         "Brownian motion along the tree leads one to expect; P comes from permuting the shapes "
@@ -406,7 +410,8 @@ def _describe_signal(signal: PhylogeneticSignal, links: Links) -> Section:
     return Section("Phylogenetic signal", words, "Signal", table, _draw("permuted", signal))
 
 
-def _describe_phylogenetic_components(space: PhylogeneticComponents, links: Links) -> Section:
+@_describe.register
+def _describe_phylogenetic_components(space: stats.PhylogeneticComponents, links: Links) -> Section:
     words = (
         f"{len(space.shapes)} species and {len(space.ancestors)} ancestors, whose shapes are the "
         "most likely ones under Brownian motion. The shape in the corner is that of the root, "
@@ -421,20 +426,22 @@ def _describe_phylogenetic_components(space: PhylogeneticComponents, links: Link
     return Section("The tree in morphospace", words, "Components", table, picture)
 
 
-def _describe_rates(rates: EvolutionaryRates, links: Links) -> Section:
+@_describe.register
+def _describe_rates(rates: stats.EvolutionaryRates, links: Links) -> Section:
     words = (
         f"The fastest group evolved {rates.ratio:.3g} times as fast as the slowest (P "
         f"{format_p(rates.p)}); rates are per coordinate and unit of branch length.",
     )
     rows = zip(rates.names, rates.counts, rates.rates, strict=True)
     table = [("Group", "Species", "Rate"), *((n, str(k), format_number(r)) for n, k, r in rows)]
-    extra_tables: tuple[tuple[str, Sequence[Sequence[str]]], ...] = ()
+    extra_tables: Tables = ()
     if len(rates.names) > 2:
         extra_tables = (("Pairs of groups", [("Pair", "Ratio", "P"), *rates.cells()]),)
     picture = _draw("permuted", rates)
     return Section("Rates of evolution", words, "Rates", table, picture, extra_tables)
 
 
+@_describe.register
 def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
     moved = np.where(np.isnan(slid.distances), 0.0, slid.distances)
     order = np.argsort(-moved.max(axis=1), kind="stable")
@@ -455,30 +462,6 @@ def _describe_sliding(slid: SlidShapes, links: Links) -> Section:
     before = slid.with_points(slid.digitised)
     picture = _draw("sliding", before, slid, farthest, n_dims=slid.n_dims)
     return Section("Semilandmarks", words, "How far the points slid", table, picture)
-
-
-_BUILDERS: dict[type, Callable[[Any, Links], Section]] = {
-    ProcrustesAnova: _describe_anova,
-    ModelComparison: _describe_model_comparison,
-    PairwiseDistances: _describe_pairwise,
-    Allometry: _describe_allometry,
-    LandmarkDifferences: _describe_landmarks,
-    Symmetry: _describe_symmetry,
-    Repeatability: _describe_repeatability,
-    Disparity: _describe_disparity,
-    Classification: _describe_classification,
-    TwoBlockPLS: _describe_pls,
-    ModuleTest: _describe_modules,
-    EffectSizes: _describe_effect_sizes,
-    EigenvalueVariance: _describe_eigenvalue_variance,
-    GroupAllometry: _describe_group_allometry,
-    Trajectories: _describe_trajectories,
-    MeasurementError: _describe_measurement_error,
-    PhylogeneticSignal: _describe_signal,
-    PhylogeneticComponents: _describe_phylogenetic_components,
-    EvolutionaryRates: _describe_rates,
-    SlidShapes: _describe_sliding,
-}
 
 
 def _tabulate_effects(table: EffectTable) -> list[Sequence[str]]:
