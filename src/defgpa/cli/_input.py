@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,12 +223,12 @@ def add_covariates(
 
 def _find_group_column(table: str | None) -> str | None:
     """Return the column that ``--group`` names, None if the table has none."""
-    from defgpa.io.covariates import read_covariate_rows
+    from defgpa.io.covariates import read_covariate_heads
 
     name = click.get_current_context().meta.get(READING, {}).get("group")
     if table is None or name is None:
         return None
-    return name if name in read_covariate_rows(table)[0] else None
+    return name if name in read_covariate_heads(table) else None
 
 
 def drop_unlisted_shapes(
@@ -241,7 +239,7 @@ def drop_unlisted_shapes(
     The shapes of a saved result stay together.
     """
     from defgpa.errors import format_names
-    from defgpa.io.covariates import read_covariate_rows
+    from defgpa.io.covariates import find_unlisted
 
     if table is None:
         raise click.UsageError("--drop-unlisted goes with --data.")
@@ -250,11 +248,7 @@ def drop_unlisted_shapes(
             "--drop-unlisted goes with landmark files: a saved result keeps its specimens. Give "
             "the files, or fit them again with --drop-unlisted."
         )
-    header, rows = read_covariate_rows(table)
-    cells = [{_fold_name(row[k]) for row in rows} for k in range(len(header))]
-    n_matches = [sum(_fold_name(name) in cell for name in shapes.names) for cell in cells]
-    names_column = cells[max(range(len(header)), key=n_matches.__getitem__)]
-    absent = [name for name in shapes.names if _fold_name(name) not in names_column]
+    absent = find_unlisted(table, shapes.names)
     if len(absent) == shapes.n_shapes:
         raise click.BadParameter(
             f"{table} has none of the {shapes.n_shapes} specimens, such as {shapes.names[0]!r}.",
@@ -425,23 +419,15 @@ def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict
 
 def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, Any]:
     """Read a table with one row per shape; return its columns in the order of the shapes."""
-    from defgpa.io.covariates import read_covariate_rows
-    from defgpa.statistics.design import parse_column
+    from defgpa.errors import FormatError
+    from defgpa.io import covariates
 
-    header, rows = read_covariate_rows(table)
-    column = _find_names_column(table, header, rows, shapes.names)
-    if column is not None:
-        row_of = {_fold_name(row[column]): row for row in rows}
-        rows = [row_of[_fold_name(name)] for name in shapes.names]
-    elif len(rows) != shapes.n_shapes:
-        raise click.BadParameter(
-            f"{table} has {len(rows)} rows for {shapes.n_shapes} shapes, and no column with "
-            f"their names (such as {shapes.names[0]!r}).",
-            param_hint="--data",
-        )
-    else:
-        console.note(f"No column of {table} has the names of the shapes: rows are taken in order.")
-    return {name: parse_column([row[k] for row in rows]) for k, name in enumerate(header)}
+    try:
+        with console.noting():
+            columns = covariates.read_covariates(table, shapes.names)
+    except FormatError as error:
+        raise click.BadParameter(str(error), param_hint="--data") from None
+    return {head: covariates.parse_column(words) for head, words in columns.items()}
 
 
 def find_column(columns: Columns, name: str, option: str) -> Sequence[object]:
@@ -453,39 +439,3 @@ def find_column(columns: Columns, name: str, option: str) -> Sequence[object]:
             param_hint=option,
         )
     return columns[name]
-
-
-def _find_names_column(
-    table: str, header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
-) -> int | None:
-    """Return the column with the names of all shapes; None where there is none.
-
-    One that has most of them was meant, and its rows need not be in order: that is an error, unless
-    shapes are only numbered, as much else is.
-    """
-    from defgpa.errors import format_names
-
-    keys = set(map(_fold_name, names))
-    n_matches = [len(keys & {_fold_name(row[k]) for row in rows}) for k in range(len(header))]
-    best = max(range(len(header)), key=n_matches.__getitem__)
-    values = Counter(_fold_name(row[best]) for row in rows)
-    repeated = [name for name in names if values[_fold_name(name)] > 1]
-    absent = [name for name in names if _fold_name(name) not in values]
-    numbered = all(name.isdecimal() for name in names)
-    if 2 * n_matches[best] <= len(names) or (numbered and (absent or repeated)):
-        return None
-    if absent or repeated:
-        n_lacking = f" ({len(absent)} of {len(names)})" if absent else ""
-        problem = "no row" if absent else "several rows"
-        raise click.BadParameter(
-            f"{table}: its column {header[best]!r} names the specimens, and has {problem} for "
-            f"{format_names(absent or repeated)}{n_lacking}. Mend the table, or leave specimens "
-            "out with --drop-unlisted or --drop NAME.",
-            param_hint="--data",
-        )
-    return best
-
-
-def _fold_name(name: str) -> str:
-    """Fold a name for comparison: without capitals and the suffix of an image."""
-    return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())

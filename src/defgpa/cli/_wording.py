@@ -36,6 +36,7 @@ CLI_WORDING = Wording(
         "foldovers": "A larger --smoothing would straighten it.",
         "far-estimates": "estimated.csv, which defgpa complete writes,",
         "planar-shapes": "They are analysed in the plane.",
+        "unlisted": "leave specimens out with --drop-unlisted or --drop NAME",
     },
     name_option=name_cli_option,
 )

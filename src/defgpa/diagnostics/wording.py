@@ -42,6 +42,7 @@ LIBRARY_WORDING = Wording(
         "foldovers": "More smoothing would straighten it.",
         "far-estimates": "the uncertainty",
         "planar-shapes": "Use project_to_plane of defgpa.diagnostics.planarity.",
+        "unlisted": "leave these specimens out with Shapes.drop",
     },
     name_option=_name_parameter,
 )

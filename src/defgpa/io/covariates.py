@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +16,39 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.arrays import RawArray
+from defgpa.diagnostics.wording import get_wording
 from defgpa.errors import FormatError, format_names, import_extra
 from defgpa.io.files import read_head, translate_errors
 from defgpa.io.limits import TEXT_COST, Budget, open_zip
-from defgpa.io.text.lines import read_text, warn
+from defgpa.io.text.lines import read_blocks, warn
 from defgpa.io.text.table import remove_guard
 from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 
 _EXCEL = (".xlsx", ".xlsm")
+_SAMPLE = 20  # rows that show whether the header lacks a cell
+_REPEATED = 2**12  # words of cells that are kept, since tables repeat them
 
 Columns = Mapping[str, Any]  # covariates by name, each with one value per shape
+
+
+@dataclass
+class _Column:
+    """The rows in which a column of a table has the name of a specimen."""
+
+    rows: dict[str, list[str]] = field(default_factory=dict)  # the first of each normalised name
+    repeated: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class _Match:
+    """What a table of any length says about some specimens."""
+
+    header: Sequence[str]
+    best: _Column  # the one with the most names
+    best_head: str
+    first_rows: Sequence[list[str]]  # as many as there are specimens
+    n_rows: int
 
 
 def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[str]]:
@@ -47,19 +72,25 @@ def read_covariates(path: str | os.PathLike[str], names: Sequence[str]) -> dict[
     FormatError
         Where the rows cannot be told apart or do not fit the specimens.
     """
-    header, rows = read_covariate_rows(path)
-    column = _find_names(path, header, rows, names)
+    match = _match_rows(path, names)
+    column = _find_names(path, match, names)
     if column is not None:
-        by_name = {_normalise(row[column]): row for row in rows}
-        rows = [by_name[_normalise(name)] for name in names]
-    elif len(rows) != len(names):
+        rows = [column.rows[_normalise(name)] for name in names]
+    elif match.n_rows != len(names):
         raise FormatError(
-            f"{path} has {len(rows)} rows for {len(names)} shapes, and no column with their names "
-            f"(such as {names[0]!r})."
+            f"{path} has {match.n_rows} rows for {len(names)} shapes, and no column with their "
+            f"names (such as {names[0]!r})."
         )
     else:
         warn(f"No column of {path} has the names of the shapes: rows are taken in order.")
-    return {name: [row[k] for row in rows] for k, name in enumerate(header)}
+        rows = match.first_rows
+    return {name: [row[k] for row in rows] for k, name in enumerate(match.header)}
+
+
+def find_unlisted(path: str | os.PathLike[str], names: Sequence[str]) -> list[str]:
+    """Return the specimens that the column of a table with the most of their names lacks."""
+    match = _match_rows(path, names)
+    return [name for name in names if _normalise(name) not in match.best.rows]
 
 
 def read_covariate_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
@@ -88,36 +119,64 @@ def read_covariate_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[l
     """
     if not isinstance(path, (str, os.PathLike)):
         raise FormatError(f"Expected the path of a table; got {type(path).__name__}.")
+    header, *rows = _iterate_table(path)
+    return header, rows
+
+
+def read_covariate_heads(path: str | os.PathLike[str]) -> list[str]:
+    """Read the header of a table of covariates."""
+    return next(_iterate_table(path))
+
+
+def _iterate_table(path: str | os.PathLike[str]) -> Iterator[list[str]]:
+    """Yield the header and the rows of a table, all of one length."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise FormatError(f"Expected the path of a table; got {type(path).__name__}.")
     place = Path(path)
     is_excel = place.suffix.lower() in _EXCEL or read_head(place).startswith(b"PK\x03\x04")
-    lines = _read_sheet(place) if is_excel else _read_text_table(place)
-    if len(lines) < 2:
+    lines = iter(_read_sheet(place)) if is_excel else _read_text_table(place)
+    first = list(islice(lines, _SAMPLE))
+    if len(first) < 2:
         raise FormatError(
-            f"{path}: expected a header and one row per shape; found {len(lines)} lines."
+            f"{path}: expected a header and one row per shape; found {len(first)} lines."
         )
-    (_, header), *numbered = lines
-    if all(len(row) == len(header) + 1 for _, row in numbered):  # R's row names have no head
+    (_, header), *sample = first
+    if all(len(row) == len(header) + 1 for _, row in sample):  # R's row names have no head
         header = ["", *header]
-    for number, row in numbered:
+    yield [name or "id" for name in header]
+    for number, row in chain(sample, lines):
         if len(row) != len(header):
             raise FormatError(
                 f"{path}, line {number}: expected {len(header)} fields; found {len(row)}."
             )
-    return [name or "id" for name in header], [row for _, row in numbered]
+        yield row
 
 
-def _read_text_table(path: Path) -> list[tuple[int, list[str]]]:
-    """Read the rows that are not blank, with the numbers of their lines."""
-    lines = read_text(path).split("\n")
-    first = next(line for line in lines if line.strip())
-    reader = csv.reader(lines, delimiter=max(",;\t", key=first.count))
+def _read_text_table(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, with the numbers of their lines."""
+    lines = chain.from_iterable(block.removesuffix("\n").split("\n") for block in read_blocks(path))
+    n_blank = 0
+    for header in lines:
+        if header.strip():
+            break
+        n_blank += 1
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.reader(chain([""] * n_blank, [header], lines), delimiter=delimiter)
+    clean_cell = lru_cache(_REPEATED)(_clean_cell)
     try:
-        rows = [(reader.line_num, [remove_guard(cell.strip()) for cell in row]) for row in reader]
+        for row in reader:
+            cells = list(map(clean_cell, row))
+            if any(cells):
+                yield reader.line_num, cells
     except csv.Error:
         raise FormatError(
             f"{path}, line {reader.line_num}: expected a table; found a cell without end."
         ) from None
-    return [(number, row) for number, row in rows if any(row)]
+
+
+def _clean_cell(cell: str) -> str:
+    word = cell.strip()
+    return remove_guard(word) if word.startswith("'") else word
 
 
 def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
@@ -147,42 +206,55 @@ def _format_cell(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
 
+def _match_rows(path: str | os.PathLike[str], names: Sequence[str]) -> _Match:
+    """Find the rows of specimens by each column of a table, and keep no others."""
+    expected = set(map(_normalise, names))
+    normalise = lru_cache(_REPEATED)(_normalise)
+    table = _iterate_table(path)
+    header, first_rows, n_rows = next(table), list[list[str]](), 0
+    columns = [_Column() for _ in header]
+    for n_rows, row in enumerate(table, start=1):
+        if n_rows <= len(names):
+            first_rows.append(row)
+        for column, cell in zip(columns, row, strict=True):
+            name = normalise(cell)
+            if name in expected and column.rows.setdefault(name, row) is not row:
+                column.repeated.add(name)
+    best = max(range(len(header)), key=lambda k: len(columns[k].rows))
+    return _Match(header, columns[best], header[best], first_rows, n_rows)
+
+
 def _find_names(
-    path: str | os.PathLike[str],
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    names: Sequence[str],
-) -> int | None:
+    path: str | os.PathLike[str], match: _Match, names: Sequence[str]
+) -> _Column | None:
     """Find the column with the names of all specimens; None where there is none.
 
     A column that has most of them was meant, and its rows need not be in order: a name that lacks
     is an error, unless specimens are only numbered, as much else is.
     """
-    expected = set(map(_normalise, names))
-    counts = [len(expected & {_normalise(row[k]) for row in rows}) for k in range(len(header))]
-    best = max(range(len(header)), key=counts.__getitem__)
-    values = [_normalise(row[best]) for row in rows]
-    repeated = [name for name in names if values.count(_normalise(name)) > 1]
-    absent = [name for name in names if _normalise(name) not in values]
+    best = match.best
+    repeated = [name for name in names if _normalise(name) in best.repeated]
+    absent = [name for name in names if _normalise(name) not in best.rows]
     are_numbers = all(name.isdecimal() for name in names)
-    if 2 * counts[best] <= len(names) or (are_numbers and (absent or repeated)):
+    if 2 * len(best.rows) <= len(names) or (are_numbers and (absent or repeated)):
         return None
     if absent or repeated:
         reason = (
-            f"no row for {format_names(absent)}"
+            f"no row for {format_names(absent)} ({len(absent)} of {len(names)})"
             if absent
             else f"several rows for {format_names(repeated)}"
         )
         raise FormatError(
-            f"{path}: its column {header[best]!r} names the shapes, and has {reason}. Add or mend "
-            "what is wrong there, or leave these shapes out."
+            f"{path}: its column {match.best_head!r} names the specimens, and has "
+            f"{reason}. Mend the table, or {get_wording().remedies['unlisted']}."
         )
     return best
 
 
 def _normalise(name: str) -> str:
     """Normalise a name for comparison: without capitals and the suffix of an image."""
-    return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", name.strip().casefold())
+    word = name.strip().casefold()
+    return re.sub(r"\.(jpe?g|png|tiff?|bmp|gif)$", "", word) if "." in word else word
 
 
 def collect_columns(shapes: Shapes, data: Columns | None = None) -> dict[str, Any]:
