@@ -47,7 +47,7 @@ class _Match:
     header: Sequence[str]
     best: _Column  # the one with the most names
     best_head: str
-    first_rows: Sequence[list[str]]  # as many as there are specimens
+    first_rows: list[list[str]]  # as many as there are specimens
     n_rows: int
 
 
