@@ -105,8 +105,8 @@ def families(folder: Path) -> list[list[str]]:
             entry = table[name][family]
             print(f"{name:20s}{family:52s}{entry}  {entry.seconds:.0f} s", flush=True)
     lines = [["family", *(f"{name}, N = {FOLD_SIZES[name]}" for name in table)]]
-    for family in next(iter(table.values())):
-        lines.append([family, *(str(entries.get(family, "–")) for entries in table.values())])
+    families = next(iter(table.values()))
+    lines += [[k, *(str(entries.get(k, "–")) for entries in table.values())] for k in families]
     return lines
 
 

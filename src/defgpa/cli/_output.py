@@ -198,7 +198,7 @@ def write_shapes_as(
     """Write shapes in a format of the user's choice, with a note on what it cannot hold."""
     from defgpa.io import find_unsupported_metadata, write_shapes
 
-    if _is_folder_of_shapes(shapes, Path(target), format_name):
+    if _is_folder_of_shapes(Path(target), format_name):
         with open_plain_folder(Path(target)) as partial:
             write_shapes(shapes, partial, format=format_name)
     else:
@@ -208,7 +208,7 @@ def write_shapes_as(
         console.note(f"Left out, as {target} has no place for it: {', '.join(losses)}.")
 
 
-def _is_folder_of_shapes(shapes: Shapes, target: Path, format_name: str | None) -> bool:
+def _is_folder_of_shapes(target: Path, format_name: str | None) -> bool:
     """Return whether a format writes one file per shape into the target as a folder."""
     from defgpa.io import FORMATS
 
