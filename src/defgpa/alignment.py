@@ -380,7 +380,15 @@ class Alignment:
     def _apply_affine(
         self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array
     ) -> Alignment:
-        """Follow all warps by y ↦ y @ matrix + offset."""
+        """Follow all warps by y ↦ y @ matrix + offset.
+
+        Parameters
+        ----------
+        matrix, offset, turn : array (d, d), (d,), (d, d)
+            The affine map, and the rotation of the pose after it.
+        eigenvalues : array (d,)
+            Those of the covariance of the reference afterwards.
+        """
         warps = tuple(warp.compose_affine(matrix, offset) for warp in self.warps)
         return replace(
             self,

@@ -141,7 +141,16 @@ def _measure_spread(
     centre: Array,
     centred: Array,
 ) -> Geometry:
-    """Complete the geometry of centred shapes by scatter, size, rounding and principal axes."""
+    """Complete the geometry of centred shapes by scatter, size, rounding and principal axes.
+
+    Parameters
+    ----------
+    points, centred : array (n, m, d)
+        As given, and about the centres; missing ones zero.
+    visible, weights : array (n, m)
+    count, mass, centre : array (n,), (n,), (n, d)
+        Visible landmarks of each shape, their total weight, and their centroid.
+    """
     scatter = centred.mT @ (centred if weights is None else weights[..., None] * centred)
     trace = np.einsum("ndd->n", scatter)
     divisor = np.maximum(mass, 1.0) if weights is None else np.where(mass > 0.0, mass, 1.0)

@@ -384,7 +384,13 @@ def _compute_pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
 
 
 def _shift_spread(mean: Array, count: Array, squares: Array) -> Array:
-    """Return Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot."""
+    """Return Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot.
+
+    Parameters
+    ----------
+    mean, count, squares : array (…, d), (…), (…)
+        Of the points: their mean, their number or total weight, and Σ‖x‖².
+    """
     spread: Array = np.maximum(squares - count * (mean**2).sum(axis=-1), 0.0)
     return spread
 

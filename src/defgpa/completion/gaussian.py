@@ -174,7 +174,16 @@ class ShapeGaussian:
         return np.asarray(np.kron(inverse, np.eye(d)) - AB @ np.linalg.solve(factors.M, AB.T))
 
     def _predict(self, posed: Array, predictors: Index, missing: Mask) -> _Prediction:
-        """Prepare the conditional mean, given specimens weighed by nearness to the posed shape."""
+        """Prepare the conditional mean, given specimens weighed by nearness to the posed shape.
+
+        Parameters
+        ----------
+        posed : array (m, d)
+            A shape in the pose of the mean, NaN where missing.
+        predictors : array (k,) of int
+            The visible landmarks to predict from.
+        missing : array (m,) of bool
+        """
         factors = self._factorize(posed, predictors)
         v, hyper, d = self.variance, self.hyperparameters, posed.shape[1]
         mean, B = factors.mean, factors.B

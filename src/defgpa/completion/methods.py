@@ -149,7 +149,15 @@ def _project_reference_back(alignment: Alignment, i: int, shape: Array) -> Array
 def _add_field(
     S: Array, shape: Array, projected: Array, predictors: Index, field: Hyperparameters
 ) -> Array:
-    """Fill missing landmarks (m, d) by the projected reference plus the field of residuals."""
+    """Fill missing landmarks (m, d) by the projected reference plus the field of residuals.
+
+    Parameters
+    ----------
+    S, shape, projected : array (m, d)
+        The reference, a shape with NaN where missing, and the reference projected back into it.
+    predictors : array (k,) of int
+        The visible landmarks whose residuals the field interpolates.
+    """
     missing, points = np.isnan(shape[:, 0]), np.array(shape)
     K, factor = _make_field_kernels(S, missing, predictors, field)
     points[missing] = projected[missing] + K @ cho_solve(factor, (shape - projected)[predictors])
@@ -159,7 +167,17 @@ def _add_field(
 def _make_field_kernels(
     S: Array, missing: Mask, predictors: Index, field: Hyperparameters
 ) -> tuple[Array, tuple[Array, bool]]:
-    """Compute K_hs and the factor of K_ss + ρI."""
+    """Compute the kernels of a field on the reference: K_hs (h, s), and the factor of K_ss + ρI.
+
+    Parameters
+    ----------
+    S : array (m, d)
+        The reference.
+    missing : array (m,) of bool
+        The h landmarks to predict.
+    predictors : array (s,) of int
+        The landmarks to predict from.
+    """
     width = field.reach * rms_radius(S)
     K_hs, K_ss = (gaussian_kernel(S[rows], S[predictors], width) for rows in (missing, predictors))
     return K_hs, cho_factor(K_ss + field.noise * np.eye(len(predictors)))

@@ -166,6 +166,7 @@ def _open_mouth(angle: float) -> Deformation:
 
 
 def _spread_directions(before: Array, after: Array, points: Array) -> Array:
+    """Turn points (p, 2) about the jaw, angles interpolated from ``before`` (k,) to ``after``."""
     x, y = (points - _JAW).T
     start = before[0]
     angles = start + (np.arctan2(y, x) - start) % (2.0 * np.pi)

@@ -109,6 +109,12 @@ def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
     """Make the tissue that all slices are cut from: landmarks, outline, nuclei and fibres.
 
     The density of tissue and of nuclei at each place of the texture is between 0 and 1.
+
+    Returns
+    -------
+    landmarks : array (36, 2)
+    texture : three arrays (height, width)
+        The density of tissue and of nuclei, and fibres.
     """
     rng = np.random.default_rng(11)
     rows, columns = (_FINE * size for size in _SIZE)

@@ -340,7 +340,14 @@ def check_descent(
 
 
 def compute_cohesion(axes: Array, direction: Array, visible: Mask, dim: int) -> float:
-    """Compute the cohesion, 0 (hinged) to 1, of axes (m, k − 1), v (m,) and visibility (n, m)."""
+    """Compute the cohesion, 0 (hinged) to 1, of axes (m, k − 1), v (m,) and visibility (n, m).
+
+    Parameters
+    ----------
+    axes, direction : array (m, k − 1), (m,)
+        Axes of the reference, and the one in question.
+    visible : array (n, m) of bool
+    """
     if visible.all():
         return 1.0  # centred and orthonormal: all singular values are one
     scatter = compute_visible_scatters(np.column_stack([axes, direction]), visible)

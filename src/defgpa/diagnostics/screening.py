@@ -417,7 +417,15 @@ def _find_outlying_landmarks(
 
 
 def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tuning) -> list[int]:
-    """Return misplaced landmarks of one shape, the worst first, each judged by a fit without it."""
+    """Return misplaced landmarks of one shape, the worst first, each judged by a fit without it.
+
+    Parameters
+    ----------
+    points, middle : array (p, d)
+        The visible landmarks of the shape, and the median of them over shapes.
+    usual : array (p,)
+        The median distance of each landmark from its place.
+    """
     is_fitted = np.ones(len(points), dtype=bool)
     outlying: list[int] = []
     while len(outlying) < tuning.max_strays and is_fitted.sum() > 2 * points.shape[1] + 2:
@@ -432,7 +440,15 @@ def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tu
 
 
 def _find_most_disturbing(points: Array, middle: Array, is_fitted: Mask, tuning: Tuning) -> int:
-    """Return the landmark without which the others fit best, since an outlier moves the fit."""
+    """Return the landmark without which the others fit best, since an outlier moves the fit.
+
+    Parameters
+    ----------
+    points, middle : array (p, d)
+        Landmarks of a shape, and their places.
+    is_fitted : array (p,) of bool
+        The landmarks among which to search.
+    """
     chosen = np.flatnonzero(is_fitted)
     if len(chosen) > tuning.left_out_landmarks:
         return int(
@@ -446,7 +462,15 @@ def _find_most_disturbing(points: Array, middle: Array, is_fitted: Mask, tuning:
 
 
 def _measure_distances(points: Array, middle: Array, is_fitted: Mask) -> Array:
-    """Return how far each point is from its place after a fit of some of them."""
+    """Return how far (p,) each point is from its place after a fit of some of them.
+
+    Parameters
+    ----------
+    points, middle : array (p, d)
+        Landmarks of a shape, and their places.
+    is_fitted : array (p,) of bool
+        The landmarks that the motion is fitted to.
+    """
     motion = fit_motions(points[is_fitted], middle[is_fitted], motions=ORTHOGONAL_SIMILARITY)
     return np.asarray(np.linalg.norm(motion(points) - middle, axis=1))
 

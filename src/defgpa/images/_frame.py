@@ -204,7 +204,13 @@ def common_frame(
 
 
 def _make_frame(low: Array, high: Array, step: Array) -> Frame:
-    """Make a frame of pixels at whole multiples of the step whose squares cover the box."""
+    """Make a frame of pixels at whole multiples of the step whose squares cover the box.
+
+    Parameters
+    ----------
+    low, high, step : array (2,)
+        Corners of the box, and the signed size of a pixel along x and y.
+    """
     start, stop = np.sort([low / step, high / step], axis=0)
     # less than a millionth of a pixel is no reason for another row
     first, last = np.floor(start + 0.5 + 1e-6), np.ceil(stop - 0.5 - 1e-6)

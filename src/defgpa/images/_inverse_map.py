@@ -142,7 +142,16 @@ def _ravel_points(targets: Array) -> Array:
 
 
 def _write(raster: Array, corners: Index, sources: Array) -> None:
-    """Put the sources (tiles, 2, side, side) into their tiles of (2, height, width)."""
+    """Put the sources (tiles, 2, side, side) into their tiles of (2, height, width).
+
+    Parameters
+    ----------
+    raster : array (2, height, width)
+        Written to.
+    corners : array (tiles, 2) of int
+        Column and row of the first pixel of each tile.
+    sources : array (tiles, 2, side, side)
+    """
     side = sources.shape[-1]
     _, height, width = raster.shape
     tiles = raster.reshape(2, height // side, side, width // side, side)

@@ -313,6 +313,11 @@ def choose_index(cve: Array, spread: Array | None, is_sound: Mask | None) -> int
     """Return the stiffest that is sound within one standard error of the least error.
 
     If none is, the least error that is sound; if none is sound at all, the least error.
+
+    Parameters
+    ----------
+    cve, spread, is_sound : array (k,)
+        From soft to stiff: the error, its standard error, and whether no warp folds.
     """
     smallest = find_least(cve)
     if spread is None or is_sound is None:

@@ -215,7 +215,13 @@ def repeatability(
 def _label(
     axes: style.AnyAxes, points: Array, labels: Sequence[str], tails: Array, vectors: Array
 ) -> tuple[object, ...]:
-    """Write landmark labels beside their points, as many as find room beside the arrows."""
+    """Write landmark labels beside their points, as many as find room beside the arrows.
+
+    Parameters
+    ----------
+    points, tails, vectors : array (p, 2)
+        Where the labels belong, and the arrows to avoid.
+    """
     axes.apply_aspect()
     points_along = tails + np.linspace(0.0, 1.0, 9)[:, None, None] * vectors
     avoid = points_along.reshape(-1, 2)

@@ -83,6 +83,7 @@ def _project_to_triangles(points: Array, corners: Array) -> Array:
 
 
 def _project_to_segments(points: Array, a: Array, b: Array) -> Array:
+    """Project points (p, d) onto the segments from a to b (p, d), one each."""
     edge = b - a
     squared = (edge**2).sum(axis=1)
     share = ((points - a) * edge).sum(axis=1) / np.where(squared > 0, squared, 1.0)
@@ -90,7 +91,13 @@ def _project_to_segments(points: Array, a: Array, b: Array) -> Array:
 
 
 def _project_to_planes(points: Array, a: Array, u: Array, v: Array) -> tuple[Array, Mask]:
-    """Project points onto the planes a + su + tv, and tell which feet are in the triangles."""
+    """Project points onto the planes a + su + tv, and tell which feet are in the triangles.
+
+    Parameters
+    ----------
+    points, a, u, v : array (p, d)
+        A point each, a corner of its triangle, and the edges from that corner.
+    """
     w = points - a
     uu, uv, vv = (u * u).sum(axis=1), (u * v).sum(axis=1), (v * v).sum(axis=1)
     wu, wv = (w * u).sum(axis=1), (w * v).sum(axis=1)

@@ -116,7 +116,14 @@ class SplinePath(Path):
         return self.splines.derivative(self._wrap(place))[:, :, None]
 
     def move(self, place: Array, steps: Array, directions: Array) -> Array:
-        """Move points along the curve; on an open curve, not beyond its ends."""
+        """Move points along the curve; on an open curve, not beyond its ends.
+
+        Parameters
+        ----------
+        place : array (n, k)
+            Lengths along the curve.
+        steps, directions : array (n, k, 1), (n, k, 1, d)
+        """
         moved = place + steps[..., 0]
         return moved if self.curve.closed else np.clip(moved, 0.0, self.lengths[:, None])
 
@@ -204,7 +211,12 @@ class MeshPath(Path):
         return np.asarray(np.linalg.svd(normals[:, :, None])[2][:, :, 1:])
 
     def move(self, place: Array, steps: Array, directions: Array) -> Array:
-        """Step in the tangent plane, and return to the nearest point of the mesh."""
+        """Step in the tangent plane, and return to the nearest point of the mesh.
+
+        Parameters
+        ----------
+        place, steps, directions : array (n, k, 3), (n, k, 2), (n, k, 2, 3)
+        """
         moved = super().move(place, steps, directions)
         return np.stack([s.find_nearest(at)[0] for s, at in zip(self.surfaces, moved, strict=True)])
 

@@ -303,6 +303,7 @@ def _slide_once(
     find_criterion = _prepare_criteria(reference, points, by)
 
     def slide_block(number: int) -> tuple[Array, Sequence[Array], Array]:
+        """Slide a block of shapes; return its points, the places on paths, and the criterion."""
         block, place = blocks[number], places[number]
         x = points[block.rows]
         criterion = find_criterion(x)

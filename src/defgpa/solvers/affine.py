@@ -158,7 +158,17 @@ def _apply_affine(fit: DatumSpaceFit, linear: Array, offset: Array) -> DatumSpac
 
 
 def _find_principal_axes(centred: Array, G: Array, matrices: Array) -> Array:
-    """Find the axes (d, d) of the reference, the longest first, on the side of most shapes."""
+    """Find the axes (d, d) of the reference, the longest first, on the side of most shapes.
+
+    Parameters
+    ----------
+    centred : array (m, d)
+        The reference about its mean.
+    G : array (d, d)
+        What its coordinates were multiplied with.
+    matrices : array (n, d, d)
+        The linear parts of the maps onto it before.
+    """
     axes = np.linalg.svd(centred, full_matrices=False)[2].T
     # the sign of an axis is free: the landmark farthest along it is made positive
     along = centred @ axes

@@ -139,6 +139,13 @@ def _sum_per_landmark(shapes: CentredShapes, matrices: Array) -> Array:
 
 
 def _sum_images(shapes: CentredShapes, S: Array, matrices: Array, landmark_sums: Array) -> Array:
-    """Compute (Σ_i C_i S N_i)ᵀ (d, m) for matrices N (n, d, d), and their sums per landmark."""
+    """Compute (Σ_i C_i S N_i)ᵀ (d, m) for matrices N (n, d, d), and their sums per landmark.
+
+    Parameters
+    ----------
+    S : array (d, m)
+        The reference.
+    matrices, landmark_sums : array (n, d, d), (m, d, d)
+    """
     centroids = np.squeeze(shapes.compute_centroids(S)[:, np.newaxis] @ matrices, axis=1)
     return np.einsum("kj,jkl->lj", S, landmark_sums) - shapes.sum_over_shapes(centroids)

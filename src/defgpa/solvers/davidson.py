@@ -100,7 +100,15 @@ class _Columns:
 
 
 def _grow_projection(projected: Array, space: Array, images: Array) -> Array:
-    """Extend VᵀAV from that of the columns there were before the last ones came."""
+    """Extend VᵀAV from that of the columns there were before the last ones came.
+
+    Parameters
+    ----------
+    projected : array (k, k)
+        VᵀAV of the first k columns.
+    space, images : array (m, k + j)
+        V and AV, with the last columns.
+    """
     old, width = len(projected), space.shape[1]
     grown = np.empty((width, width))
     grown[:old, :old] = projected
@@ -155,7 +163,15 @@ def _estimate_rounding(projected: Array, size: int) -> float:
 
 
 def _restart(space: Array, images: Array, projected: Array, width: int) -> tuple[Array, Array]:
-    """Return the best ``width`` directions of the space, and their images."""
+    """Return the best ``width`` directions of the space, and their images.
+
+    Parameters
+    ----------
+    space, images : array (m, k)
+        V and AV.
+    projected : array (k, k)
+        VᵀAV.
+    """
     _, mixing = eigh(symmetrise(projected))
     mixing = mixing[:, :width]
     restarted, triangle = np.linalg.qr(space @ mixing)

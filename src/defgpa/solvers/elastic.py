@@ -155,7 +155,15 @@ def descend(
 
 
 def _compute_relative_cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
-    """Compute the relative cost (…) of S = P⁺B from ‖D̄‖², tr(RᵀD̄ᵀS) and tr SᵀPS."""
+    """Compute the relative cost (…) of S = P⁺B from ‖D̄‖², tr(RᵀD̄ᵀS) and tr SᵀPS.
+
+    Parameters
+    ----------
+    squares, total : array (…, n)
+        ‖D̄‖² and tr(RᵀD̄ᵀS) of every shape.
+    energy : array (…)
+        tr SᵀPS.
+    """
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
     everything = dial.firmness * squares.sum(axis=-1)

@@ -189,6 +189,13 @@ def ridge_from_normal_matrix(
     """Factor FᵀF + R by Cholesky; ``condition`` is infinite where that fails or rank is in doubt.
 
     ``rounding`` (b,) is that of the coordinates, of the size of each shape.
+
+    Parameters
+    ----------
+    gram, penalty : array (b, l, l)
+        FᵀF and R.
+    rounding : array (b,)
+        That of the coordinates, of the size of each shape.
     """
     normal = gram + penalty
     squares = np.maximum(np.einsum("bll->bl", normal), 0.0)
@@ -282,7 +289,13 @@ def append_penalty_rows(features: Array, penalty: Array) -> Array:
 
 
 def _factor_one_by_one(gram: Array, penalty: Array | float, rounding: Array | float) -> Ridge:
-    """Factor each matrix of a stack alone, so that a singular one does not spoil the others."""
+    """Factor each matrix of a stack alone, so that a singular one does not spoil the others.
+
+    Parameters
+    ----------
+    gram, penalty, rounding : array (b, l, l), (b, l, l), (b,)
+        As in `ridge_from_normal_matrix`.
+    """
     b, l, _ = gram.shape
     if b == 1:
         return Ridge(np.zeros((1, l, l)), np.array([np.inf]), np.zeros(1, dtype=int))

@@ -97,7 +97,13 @@ def fit_similarities_in_l1(
 def _compute_spatial_medians(
     superimposed: Array, weights: Array, start: Array, n_rounds: int = 4
 ) -> Array:
-    """Return the point (m, d) of each landmark with the least sum of distances (Weiszfeld)."""
+    """Return the point (m, d) of each landmark with the least sum of distances (Weiszfeld).
+
+    Parameters
+    ----------
+    superimposed, weights : array (n, m, d), (n, m)
+    start : array (m, d)
+    """
     medians, points = start, np.nan_to_num(superimposed)
     for _ in range(n_rounds):
         distances = np.linalg.norm(superimposed - medians, axis=-1)

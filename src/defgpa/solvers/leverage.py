@@ -106,7 +106,16 @@ def compute_similarity_leverage(places: Array, points: Array, weights: Array) ->
 
 
 def _centre(places: Array, points: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Return places about the weighted centroids of points, their scatters, and total weights."""
+    """Return places about the weighted centroids of points, their scatters, and total weights.
+
+    Parameters
+    ----------
+    places, points, weights : array (n, m, d), (n, m, d), (n, m)
+
+    Returns
+    -------
+    array (n, m, d), array (n, d, d), array (n,)
+    """
     finite = np.where(weights[..., np.newaxis] > 0, points, 0.0)
     totals = np.maximum(weights.sum(axis=1), _TINY)
     centres = (weights[:, np.newaxis] @ finite)[:, 0] / totals[:, np.newaxis]

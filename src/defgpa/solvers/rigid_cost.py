@@ -260,6 +260,11 @@ def _factor_by_shapes(degrees: Array, U: Array, null: Array) -> LaplacianSolver:
     """Factor L by Woodbury's formula with an n × n matrix only.
 
     With C = diag(degrees), L⁺ = C⁻¹ + C⁻¹Uᵀ (I − U C⁻¹ Uᵀ)⁺ U C⁻¹ up to constants.
+
+    Parameters
+    ----------
+    degrees, U, null : array (m,), (n, m), (n,)
+        The diagonal C; L = C − UᵀU; and the null vector of I − U C⁻¹ Uᵀ.
     """
     scaled = U / degrees
     G = np.eye(len(U)) - scaled @ U.T + np.outer(null, null) / (null @ null)

@@ -94,7 +94,14 @@ def _start_by_growing(points: Array, shapes: CentredShapes, motions: Motions) ->
 def _require_link(
     n_usable: Index, n_shared: Index, candidates: Index, shapes: CentredShapes
 ) -> None:
-    """Raise a DegenerateShapeError if none of the candidates can join the others."""
+    """Raise a DegenerateShapeError if none of the candidates can join the others.
+
+    Parameters
+    ----------
+    n_usable, n_shared : array (k,) of int
+        Landmarks that each candidate shares with the others; 0 usable where these fix no turn.
+    candidates : array (k,) of int
+    """
     d = shapes.shape[2]
     if not n_usable.any():
         raise DegenerateShapeError(

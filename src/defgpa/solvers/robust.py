@@ -205,6 +205,11 @@ def cut_weights(weights: Array, given_weights: Array, scores: Array, n_dims: int
     A stray landmark of a small weight would still stretch the grid of control points. Every shape
     keeps 2 (d + 1) landmarks, every landmark 2 shapes: the least suspicious get a little weight
     where fewer are left.
+
+    Parameters
+    ----------
+    weights, given_weights, scores : array (n, m)
+        Estimated and given landmark weights, and residuals in standard deviations.
     """
     weights = np.where(weights < _NEGLIGIBLE_WEIGHT * given_weights, 0.0, weights)
     min_weights = _LEAST_WEIGHT * given_weights

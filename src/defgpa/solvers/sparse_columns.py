@@ -117,6 +117,15 @@ def multiply_by_transpose(columns: csr_array) -> Array:
 
 
 def _sum_blocks(entries: Array, shifts: Array, pattern: Array, size: int) -> Array:
+    """Sum blockᵀ block of entries (p, k) into a matrix (size, size), at the places of columns.
+
+    Parameters
+    ----------
+    shifts : array (p,) of int
+        Of every row: where its pattern begins.
+    pattern : array (k,) of int
+        Places of the entries beyond that.
+    """
     order = np.argsort(shifts, kind="stable")
     starts = np.flatnonzero(np.diff(shifts[order], prepend=-1))
     total = np.zeros((size, size))

@@ -276,6 +276,15 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
 
     The pooled covariance without a specimen is a rank-one change of the one of all, so that nothing
     is fitted again.
+
+    Parameters
+    ----------
+    scores : array (n, k)
+        On components of shape.
+    codes : array (n,) of int
+        The group of every specimen.
+    priors : array (g,)
+        Probabilities of the groups.
     """
     n, g = len(scores), len(priors)
     membership = np.eye(g)[codes]
@@ -301,7 +310,15 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
 
 
 def _choose_components(scores: Array, codes: Index, priors: Array, most: int) -> int:
-    """Choose how many components assign most specimens correctly, the fewest of equal ones."""
+    """Choose how many components assign most specimens correctly, the fewest of equal ones.
+
+    Parameters
+    ----------
+    scores, codes, priors : array (n, k), (n,) of int, (g,)
+        As in `leave_one_out`.
+    most : int
+        Components at most.
+    """
     counts = range(1, max(min(most, len(codes) - len(priors) - 1), 1) + 1)
     assigned = (leave_one_out(scores[:, :k], codes, priors).argmax(axis=1) for k in counts)
     return int(np.argmax([(groups == codes).sum() for groups in assigned])) + 1
@@ -312,6 +329,13 @@ def _assign_unchosen(scores: Array, codes: Index, priors: Array, most: int) -> A
 
     Chosen with it, the number flatters: without any difference 60 % of two equal groups are
     assigned correctly.
+
+    Parameters
+    ----------
+    scores, codes, priors : array (n, k), (n,) of int, (g,)
+        As in `leave_one_out`.
+    most : int
+        Components at most.
     """
     posterior = np.empty((len(codes), len(priors)))
     fold = np.empty(len(codes), dtype=np.intp)
@@ -358,7 +382,15 @@ def _mean_axes(means: Array) -> Array:
 def _test_distances(
     scores: Array, n_components: int, codes: Index, permutations: Permutations
 ) -> tuple[Array, Array, Array, Array]:
-    """Compute Mahalanobis and Procrustes distances between means (g, g), and P of both."""
+    """Compute Mahalanobis and Procrustes distances between means (g, g), and P of both.
+
+    Parameters
+    ----------
+    scores : array (n, k)
+        On all components; the first ``n_components`` count for Mahalanobis distances.
+    codes : array (n,) of int
+        The group of every specimen.
+    """
     g, n = int(codes.max()) + 1, len(codes)
     first, second = np.triu_indices(g, 1)
     counts = np.bincount(codes)

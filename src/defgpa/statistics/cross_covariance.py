@@ -53,7 +53,15 @@ def find_first_axes(X: Array, Y: Array, orders: Index) -> tuple[Array, Array]:
 
 
 def _bidiagonalise(X: Array, Y: Array, orders: Index) -> tuple[Array, Array, Mask]:
-    """Return u (b, p), v (b, q) and whether (b,) they have settled."""
+    """Return u (b, p), v (b, q) and whether (b,) they have settled.
+
+    Parameters
+    ----------
+    X, Y : array (n, p), (n, q)
+        Centred blocks.
+    orders : array (b, n) of int
+        Permutations of the rows of Y.
+    """
     inverses = np.argsort(orders, axis=1)
     b, p, q = len(orders), X.shape[1], Y.shape[1]
     n_steps = min(_MAX_STEPS, p)

@@ -170,7 +170,17 @@ def disparity(
 
 
 def _bootstrap(squares: Array, codes: Index, divisors: Array, seed: int) -> Array:
-    """Resample the specimens of each group, and return 95 % percentile intervals (g, 2)."""
+    """Resample the specimens of each group, and return 95 % percentile intervals (g, 2).
+
+    Parameters
+    ----------
+    squares : array (n,)
+        Squared distance of every specimen from its expected shape.
+    codes : array (n,) of int
+        The group of every specimen.
+    divisors : array (g,)
+        By which the sum of a group becomes its variance.
+    """
     rng = np.random.default_rng([seed, 1])
     intervals = []
     for group, divisor in enumerate(divisors):

@@ -224,7 +224,19 @@ def _list_slope_rows(logs: Array, codes: Index) -> Array:
 def _compare_slopes(
     Y: Array, logs: Array, codes: Index, extract: Array, permutations: Permutations, chance: str
 ) -> tuple[Array, Array, Array]:
-    """Return P of length differences, angles in degrees, and P of angles, each (g, g)."""
+    """Return P of length differences, angles in degrees, and P of angles, each (g, g).
+
+    Parameters
+    ----------
+    Y : array (n, p)
+        Shapes.
+    logs : array (n,)
+        Log sizes.
+    codes : array (n,) of int
+        The group of every specimen.
+    extract : array (g, n)
+        Rows that take coordinates to the slope of each group.
+    """
     n, g = len(codes), len(extract)
     intercept = np.full((n, 1), n**-0.5)
     bases = make_orthonormal_bases(intercept, [logs[:, None], np.eye(g)[codes]])

@@ -319,6 +319,18 @@ def _decompose(
     """Compute the two-way table, and Sym and Asym of every individual, from mean replicates.
 
     Of configurations with their mirror images, ``copies`` is 2: sums of squares count them once.
+
+    Parameters
+    ----------
+    x : array (n, m, d)
+        Configurations.
+    codes, sides : array (n,) of int
+        The individual and the side of each.
+
+    Returns
+    -------
+    table : EffectTable
+    symmetric, asymmetric : array (k, m, d)
     """
     flat = x.reshape(len(x), -1)
     terms = TwoWay(codes, sides)

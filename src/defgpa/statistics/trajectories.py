@@ -195,7 +195,19 @@ def _sort_numbers(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
-    """Return differences of lengths, angles and form distances of pairs of paths (g, s, p)."""
+    """Return differences of lengths, angles and form distances of pairs of paths (g, s, p).
+
+    Parameters
+    ----------
+    paths : array (g, s, p)
+        Shapes of every group at every stage.
+    first, second : array (k,) of int
+        The groups of every pair.
+
+    Returns
+    -------
+    array (3k,)
+    """
     lengths = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
     centred = paths - paths.mean(axis=1, keepdims=True)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:, 0]
@@ -210,6 +222,18 @@ def _compare_paths(paths: Array, first: Index, second: Index) -> Array:
 
 
 def _make_cross_factors(forms: Array, first: Index, second: Index) -> Array:
-    """Return matrices with the singular values of AᵀB for pairs of forms (s, p), small ones."""
+    """Return matrices with the singular values of AᵀB for pairs of forms (s, p), small ones.
+
+    Parameters
+    ----------
+    forms : array (g, s, p)
+        Centred paths of unit size.
+    first, second : array (k,) of int
+        The groups of every pair.
+
+    Returns
+    -------
+    array (k, s, s)
+    """
     factors = [np.linalg.qr(form.T)[1].T for form in forms]  # form = factor · orthonormal rows
     return np.stack([factors[i].T @ factors[j] for i, j in zip(first, second, strict=True)])

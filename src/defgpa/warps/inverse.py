@@ -93,7 +93,17 @@ class NewtonInverse:
     def _step_with_halving(
         self, points: Array, goal: Array, residuals: Array
     ) -> tuple[Array, Array]:
-        """Return every point after one damped Newton step, and its residual goal − warp(point)."""
+        """Return every point after one damped Newton step, and its residual goal − warp(point).
+
+        Parameters
+        ----------
+        points, goal, residuals : array (p, d)
+            Current points, the images to reach, and goal − warp(points).
+
+        Returns
+        -------
+        array (p, d), array (p, d)
+        """
         step = _compute_newton_steps(self.warp.jacobian(points), residuals)
         moved = points + step
         remaining = goal - self.warp(moved)

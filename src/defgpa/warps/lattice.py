@@ -197,6 +197,15 @@ def _evaluate_pieces(t: Array, pieces: Array, order: int, cell: Index) -> Array:
     """Evaluate derivatives at t (…) of the functions of each cell, by Horner's rule, (…, 4).
 
     Function by function: long loops over points are far faster than short ones over functions.
+
+    Parameters
+    ----------
+    t : array (…)
+        Places within their cells, 0 to 1.
+    pieces : array (cells, 4, 4)
+        Coefficients by cell, power and function.
+    cell : array (…) of int
+        The cell of each place.
     """
     factors = {0: (1.0, 1.0, 1.0, 1.0), 1: (1.0, 2.0, 3.0), 2: (2.0, 6.0)}[order]
     values = np.empty((*t.shape, 4))

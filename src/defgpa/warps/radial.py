@@ -251,7 +251,14 @@ class RadialBasis(WarpFamily[RadialFunctions]):
         return isinstance(self.control_points, str)
 
     def _compute_mixing(self, kernel: Array, border: Array, visible: Mask) -> Array | None:
-        """Compute the mixing of the penalty, zero for centres at missing landmarks."""
+        """Compute the mixing of the penalty, zero for centres at missing landmarks.
+
+        Parameters
+        ----------
+        kernel, border : array (n, k, k), (n, k, q)
+            Kernel and polynomials at the centres of every shape.
+        visible : array (n, k) of bool
+        """
         if visible.all():
             return self.penalty.mixing(kernel, border)
         present, q = visible.astype(np.float64), border.shape[-1]

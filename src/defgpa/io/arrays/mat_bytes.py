@@ -53,7 +53,15 @@ class Sparse:
     def of(
         cls, size: tuple[int, ...], rows: RawArray, starts: RawArray, values: RawArray
     ) -> Sparse:
-        """Build from MATLAB's form: where in ``rows`` and ``values`` each column starts."""
+        """Build from MATLAB's form: where in ``rows`` and ``values`` each column starts.
+
+        Parameters
+        ----------
+        rows, values : array (k,)
+            The row and the value of every entry, column by column.
+        starts : array (size[1] + 1,)
+            The first entry of every column, and their number.
+        """
         edges = starts.astype(np.intp)
         lengths = edges[1:] - edges[:-1]
         stored = int(lengths.sum())
