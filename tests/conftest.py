@@ -44,17 +44,34 @@ def nearby_shapes(shapes):
     return shapes.with_points(centred + offset)
 
 
-@pytest.fixture
-def run(capsys):
-    """Return a function that runs a command: exit code, standard output, standard error."""
+class CommandLine:
+    """Run a command, in this process: exit code, standard output, standard error."""
 
-    def run_command(*words):
+    def __init__(self, capsys):
+        self.capsys = capsys
+
+    def __call__(self, *words):
         with pytest.raises(SystemExit) as stop:
             main([str(word) for word in words])
-        captured = capsys.readouterr()
+        captured = self.capsys.readouterr()
         return stop.value.code, captured.out, captured.err
 
-    return run_command
+    def succeed(self, *words):
+        """Run a command that must work: standard output, standard error."""
+        code, out, err = self(*words)
+        assert code == 0, err
+        return out, err
+
+    def refuse(self, *words):
+        """Run a command that must be refused as wrong input: standard error."""
+        code, _, err = self(*words)
+        assert code == 2, err
+        return err
+
+
+@pytest.fixture
+def run(capsys):
+    return CommandLine(capsys)
 
 
 LONGEST = (

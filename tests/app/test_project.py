@@ -18,7 +18,6 @@ from defgpa.app.project import Project, Workspace
 from defgpa.app.server import open_first
 from defgpa.app.steps import correct, look
 from defgpa.app.thread_warnings import collect_notes
-from defgpa.cli import main
 from defgpa.edits import read_edits
 from defgpa.errors import warn
 from defgpa.io import write_shapes
@@ -308,7 +307,7 @@ def test_long_work_can_be_cancelled(page):
 
 
 @pytest.mark.parametrize("kind", ["rigid", "deformable"])
-def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys):
+def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys, run):
     page.open_sample("wings")
     page.edit(action="move", specimen=3, landmarks=[5], to=[361.1, 252.2], reason="slipped")
     page.edit(action="set missing", specimen=4, landmarks=[6])
@@ -335,9 +334,7 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     assert [float(word) for word in printed["PC1"].split()] == scores[:, 0].tolist()
     commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
     for command in commands[:2]:
-        with pytest.raises(SystemExit) as stop:
-            main(shlex.split(command)[1:])
-        assert stop.value.code == 0, capsys.readouterr().err
+        run.succeed(*shlex.split(command)[1:])
     alignment = defgpa.load(folder / "fit" / "result.npz")
     assert alignment.rmse_reference == shown["rmse_reference"]
     pca = defgpa.ShapePCA().fit(alignment)
@@ -372,7 +369,7 @@ def test_distances_from_the_mean_do_not_depend_on_units(page):
 
 
 @pytest.mark.parametrize("kind", ["repeatability", "symmetry"])
-def test_the_scripts_repeat_the_analysis_of_asymmetry(page, kind, monkeypatch, capsys):
+def test_the_scripts_repeat_the_analysis_of_asymmetry(page, kind, monkeypatch, capsys, run):
     shapes = defgpa.datasets.load_wings()
     page.create("sides")
     folder = page.project.folder
@@ -391,14 +388,12 @@ def test_the_scripts_repeat_the_analysis_of_asymmetry(page, kind, monkeypatch, c
     assert shown["text"] in capsys.readouterr().out
     commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
     for command in commands[:2]:
-        with pytest.raises(SystemExit) as stop:
-            main(shlex.split(command)[1:])
-        assert stop.value.code == 0, capsys.readouterr().err
+        run.succeed(*shlex.split(command)[1:])
     tables = [path.read_text(encoding="utf-8") for path in (folder / kind).glob("*.csv")]
     assert shown["csv"] in tables
 
 
-def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, capsys):
+def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, run):
     """Flat shapes in space, one of them not digitised, one landmark missing in all."""
     rng = np.random.default_rng(0)
     points = np.zeros((9, 8, 3))
@@ -419,9 +414,7 @@ def test_what_no_fit_can_use_is_left_out_as_by_the_commands(page, monkeypatch, c
     shown = page.get("/alignment").json()
     scripts = page.get("/scripts").json()
     monkeypatch.chdir(page.project.folder)
-    with pytest.raises(SystemExit) as stop:
-        main(shlex.split(scripts["commands"].splitlines()[1])[1:])
-    assert stop.value.code == 0, capsys.readouterr().err
+    run.succeed(*shlex.split(scripts["commands"].splitlines()[1])[1:])
     assert defgpa.load("fit/result.npz").rmse_reference == shown["rmse_reference"]
     Path("analysis.py").write_text(scripts["python"], encoding="utf-8")
     with pytest.warns(defgpa.DefgpaWarning):

@@ -16,6 +16,7 @@ import pytest
 import defgpa
 from defgpa import DefGPA, ThinPlateSpline, cross_validate
 from defgpa.cli import main
+from defgpa.cli._app import run as run_words
 from defgpa.cli._compare import show_comparison
 from defgpa.cli._console import Console
 from defgpa.datasets import load_wings, smooth_family
@@ -27,19 +28,15 @@ from support import EXACT
 @pytest.fixture(scope="module")
 def result(wings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("result")
-    with pytest.raises(SystemExit) as stop:
-        main(["fit", str(wings), "-o", str(folder), "--smoothing", "1e-3", "--quiet"])
-    assert stop.value.code == 0
+    assert run_words(["fit", str(wings), "-o", str(folder), "--smoothing", "1e-3", "-q"]) == 0
     return folder
 
 
 def test_help_names_every_command_with_an_example(run):
-    code, out, _ = run("--help")
-    assert code == 0
+    out, _ = run.succeed("--help")
     for command in ("info", "fit", "compare", "tune", "register", "apply", "convert", "demo"):
         assert command in out
-        code, text, _ = run(command, "--help")
-        assert code == 0
+        text, _ = run.succeed(command, "--help")
         assert "Example: defgpa" in text
 
 
@@ -56,12 +53,10 @@ def test_help_loads_nothing_heavy():
 
 
 def test_info_tells_what_is_in_a_file(run, wings):
-    code, out, _ = run("info", wings)
-    assert code == 0
+    out, _ = run.succeed("info", wings)
     assert "43" in out
     assert "missing landmarks" in out
-    code, out, _ = run("info", wings, "--json")
-    summary = json.loads(out)
+    summary = json.loads(run.succeed("info", wings, "--json")[0])
     assert (summary["shapes"], summary["landmarks"], summary["dimension"]) == (8, 43, 2)
     assert summary["format"] == "tps"
     assert summary["alignable"] is True
@@ -98,8 +93,7 @@ def test_fit_writes_everything_and_the_library_reads_it_back(result, wings):
 
 def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tmp_path):
     words = ("fit", wings, "-o", tmp_path, "--smoothing", "auto", "--pose", "first")
-    code, out, _ = run(*words, "--fold-size", 11, "--points-per-axis", 4, "--json")
-    assert code == 0
+    out, _ = run.succeed(*words, "--fold-size", 11, "--points-per-axis", 4, "--json")
     summary = json.loads(out)
     path = summary["smoothing_path"]
     assert path["chosen"] in path["smoothing"]
@@ -115,8 +109,7 @@ def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tm
 
 def test_compare_prints_the_papers_table_by_rank_and_writes_it(run, wings, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, _ = run("compare", wings, "--fold-size", 15, "-o", tmp_path / "table.md")
-    assert code == 0
+    out, _ = run.succeed("compare", wings, "--fold-size", 15, "-o", tmp_path / "table.md")
     for method in ("EUC_d", "EUC_d(scaling)", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "ELA(5)"):
         assert method in out
     written = (tmp_path / "table.md").read_text()
@@ -136,9 +129,8 @@ def test_compare_prints_the_papers_table_by_rank_and_writes_it(run, wings, tmp_p
 
 
 def test_compare_tells_machines_all_figures(run, wings):
-    code, out, _ = run("compare", wings, "--fold-size", 15, "--json")
+    out, _ = run.succeed("compare", wings, "--fold-size", 15, "--json")
     summary = json.loads(out)
-    assert code == 0
     assert summary["ranking"][0] == summary["verdict"]["best"]
     assert summary["verdict"]["probability"] < 0.05
     rows = {row["name"]: row for row in summary["rows"]}
@@ -148,9 +140,8 @@ def test_compare_tells_machines_all_figures(run, wings):
 
 
 def test_compare_published_is_the_papers_six_methods_with_its_settings(run, wings):
-    code, out, _ = run("compare", wings, "--fold-size", 15, "--published", "--theta", 10)
+    out, _ = run.succeed("compare", wings, "--fold-size", 15, "--published", "--theta", 10)
     names = [re.split("  +", line)[1] for line in out.splitlines()[2:8]]
-    assert code == 0
     assert sorted(names) == ["AFF_d", "AFF_r", "EUC_d", "TPS_r(3)", "TPS_r(5)", "TPS_r(7)"]
     assert "--theta 10 --proportions prior --report" in out
     estimator = DefGPA(ThinPlateSpline(5, theta=10.0), proportions="prior")
@@ -160,8 +151,7 @@ def test_compare_published_is_the_papers_six_methods_with_its_settings(run, wing
 
 
 def test_theta_belongs_to_the_published_methods(run, wings):
-    code, _, err = run("compare", wings, "--theta", 10)
-    assert code == 2
+    err = run.refuse("compare", wings, "--theta", 10)
     assert "--published" in err
 
 
@@ -170,23 +160,20 @@ def test_theta_belongs_to_the_published_methods(run, wings):
 )
 def test_compare_says_why_nothing_can_be_compared(run, tmp_path, n, m, why):
     np.savez(tmp_path / "set.npz", points=np.random.default_rng(0).normal(size=(n, m, 2)))
-    code, _, err = run("compare", tmp_path / "set.npz")
-    assert code == 2
+    err = run.refuse("compare", tmp_path / "set.npz")
     assert why in err
 
 
 def test_tune_prints_the_path_and_draws_it(run, wings, tmp_path):
-    code, out, _ = run(
+    out, _ = run.succeed(
         "tune", wings, "--points-per-axis", 3, "--fold-size", 15, "--plot", tmp_path / "path.png"
     )
-    assert code == 0
     assert "← chosen" in out
     assert (tmp_path / "path.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_register_brings_new_specimens_onto_the_reference(run, result, wings, tmp_path):
-    code, out, _ = run("register", result / "result.npz", wings, "-o", tmp_path, "--json")
-    assert code == 0
+    out, _ = run.succeed("register", result / "result.npz", wings, "-o", tmp_path, "--json")
     alignment = defgpa.load(result / "result.npz")
     moved = defgpa.read_shapes(tmp_path / "registered.csv")
     np.testing.assert_allclose(moved.points, alignment.aligned, **EXACT)
@@ -244,8 +231,7 @@ def test_convert_keeps_every_digit(run, wings, tmp_path):
 )
 def test_bad_input_gets_one_sentence_and_code_two(run, wings, tmp_path, words, sentence):
     places = {"WINGS": str(wings), "OUT": str(tmp_path / "out")}
-    code, _, err = run(*[places.get(word, word) for word in words])
-    assert code == 2
+    err = run.refuse(*[places.get(word, word) for word in words])
     assert sentence in err
     assert "Traceback" not in err
 
@@ -254,16 +240,14 @@ def test_undigitised_specimens_are_left_out_with_a_note(run, tmp_path):
     points = smooth_family(n=5, m=20, seed=2).shapes.points.copy()
     points[3] = np.nan
     np.savez(tmp_path / "set.npz", points=points)
-    code, _, err = run("fit", tmp_path / "set.npz", "-o", tmp_path / "out")
-    assert code == 0
+    _, err = run.succeed("fit", tmp_path / "set.npz", "-o", tmp_path / "out")
     assert "'set_4'" in err
     assert defgpa.load(tmp_path / "out" / "result.npz").shapes.n_shapes == 4
 
 
 def test_completion_scripts_are_printed(run):
     for shell in ("bash", "zsh", "fish"):
-        code, out, _ = run("completion", shell)
-        assert code == 0
+        out, _ = run.succeed("completion", shell)
         assert "_DEFGPA_COMPLETE" in out
 
 
@@ -280,8 +264,7 @@ def test_ctrl_c_while_writing_leaves_no_half_written_file(run, wings, tmp_path, 
 
 
 def test_the_demo_leaves_a_report_and_figures(run, tmp_path):
-    code, out, _ = run("demo", "--output", tmp_path / "demo")
-    assert code == 0
+    out, _ = run.succeed("demo", "--output", tmp_path / "demo")
     assert str(tmp_path / "demo" / "report.html") in out
     page = (tmp_path / "demo" / "report.html").read_text()
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
@@ -322,8 +305,8 @@ def folder_of_markups(tmp_path_factory):
 @pytest.fixture(scope="module")
 def markup_result(folder_of_markups, tmp_path_factory):
     folder = tmp_path_factory.mktemp("markup_result")
-    with pytest.raises(SystemExit):
-        main(["fit", str(folder_of_markups), "-o", str(folder), "-q", "--warp", "affine"])
+    words = ["fit", str(folder_of_markups), "-o", str(folder), "-q", "--warp", "affine"]
+    assert run_words(words) == 0
     return folder / "result.npz"
 
 
@@ -350,8 +333,7 @@ def test_results_that_the_format_of_the_input_cannot_hold_are_tables_alone(run, 
     few = defgpa.Shapes.specimens(shapes.points[:1, :15])
     defgpa.write_shapes(few, tmp_path / "new.obj")
     words = ("register", tmp_path / "out" / "result.npz", tmp_path / "new.obj", "-o", tmp_path)
-    code, _, err = run(*words)
-    assert code == 0
+    _, err = run.succeed(*words)
     assert "OBJ has no way to say so" in err
     assert (tmp_path / "registered.csv").exists()
 
@@ -368,8 +350,7 @@ def test_new_specimens_are_matched_by_label_in_any_order(
         metadata={"space": "RAS"},
     )
     defgpa.write_shapes(new, tmp_path / "new", format="mrk.json")
-    code, out, _ = run("register", markup_result, tmp_path / "new", "-o", tmp_path, "--json")
-    assert code == 0
+    out, _ = run.succeed("register", markup_result, tmp_path / "new", "-o", tmp_path, "--json")
     moved = defgpa.read_shapes(tmp_path / "registered.csv")
     alignment = defgpa.load(markup_result)
     assert moved.landmarks == alignment.shapes.landmarks
@@ -462,8 +443,7 @@ def test_a_specimen_that_cannot_be_registered_is_named(run, markup_result, tmp_p
     points[1, 3:] = np.nan
     defgpa.write_shapes(shapes.with_points(points), tmp_path / "new.npz")
     words = ("register", markup_result, tmp_path / "new.npz", "-o", tmp_path / "out")
-    code, _, err = run(*words)
-    assert code == 2
+    err = run.refuse(*words)
     assert "'new 1' cannot be registered. The shape has 3 visible landmarks" in err
 
 
@@ -473,14 +453,11 @@ def test_a_specimen_that_cannot_be_registered_is_named(run, markup_result, tmp_p
 def test_a_place_for_results_that_cannot_be_is_refused_before_the_work(run, wings, tmp_path):
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        code, _, err = run("fit", wings, "-o", place)
-        assert code == 2
+        err = run.refuse("fit", wings, "-o", place)
         assert "is a file, not a folder" in err
-    code, _, err = run("tune", wings, "--plot", tmp_path / "path.docx")
-    assert code == 2
+    err = run.refuse("tune", wings, "--plot", tmp_path / "path.docx")
     assert ".png" in err
-    code, _, err = run("compare", wings, "-o", tmp_path / "file" / "table.md")
-    assert code == 2
+    err = run.refuse("compare", wings, "-o", tmp_path / "file" / "table.md")
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -491,8 +468,7 @@ def test_the_option_whose_place_is_not_writable_is_named(run, wings, tmp_path, m
         ("fit", wings, "--output", tmp_path),
         ("tune", wings, "--plot", tmp_path / "p.png"),
     ):
-        code, _, err = run(*words)
-        assert code == 2
+        err = run.refuse(*words)
         assert f"Invalid value for {words[2]}: Nothing can be written to" in err
 
 
@@ -505,8 +481,7 @@ def test_results_never_take_the_place_of_the_input(run, wings, result, tmp_path)
         ("convert", source, source),
         ("apply", result / "result.npz", 1, source, "-o", source),
     ):
-        code, _, err = run(*words)
-        assert code == 2
+        err = run.refuse(*words)
         assert "would overwrite the input" in " ".join(err.split())
     assert source.read_bytes() == before
 
@@ -555,8 +530,7 @@ def test_remedies_are_in_the_words_of_the_command_line(
         "RESULT": result / "result.npz",
         "OUT": tmp_path / "out",
     }
-    code, _, err = run(*[places.get(w, w.replace("OUT", str(tmp_path / "o"))) for w in words])
-    assert code == 2
+    err = run.refuse(*[places.get(w, w.replace("OUT", str(tmp_path / "o"))) for w in words])
     assert sentence in err
 
 
@@ -565,10 +539,9 @@ def test_a_code_for_missing_is_suggested_and_then_heeded(run, tmp_path):
     points -= points.min()
     points[2, 3] = points[4, 3] = -1
     np.save(tmp_path / "set.npy", points)
-    code, _, err = run("info", tmp_path / "set.npy")
-    assert code == 0
+    _, err = run.succeed("info", tmp_path / "set.npy")
     assert "--missing -1" in err
-    code, out, err = run("info", tmp_path / "set.npy", "--missing", "-1", "--json")
+    out, _ = run.succeed("info", tmp_path / "set.npy", "--missing", "-1", "--json")
     assert json.loads(out)["missing"] == 2
     assert not json.loads(out)["notes"]
 
@@ -589,9 +562,8 @@ def test_info_leaves_out_what_fit_leaves_out(run, tmp_path):
     points[3] = np.nan
     points[:, 7] = np.nan
     np.savez(tmp_path / "set.npz", points=points)
-    code, out, _ = run("info", tmp_path / "set.npz", "--json")
+    out, _ = run.succeed("info", tmp_path / "set.npz", "--json")
     summary = json.loads(out)
-    assert code == 0
     assert summary["alignable"] is True
     assert any("'set_4'" in note for note in summary["notes"])
     assert any("landmark '8'" in note for note in summary["notes"])
@@ -608,8 +580,7 @@ def test_tables_keep_to_the_width_of_the_terminal(run, tmp_path, monkeypatch):
     np.savez(tmp_path / "set.npz", points=points, names=names)
     for columns in (80, 120):
         monkeypatch.setenv("COLUMNS", str(columns))
-        code, out, _ = run("info", tmp_path / "set.npz")
-        assert code == 0
+        out, _ = run.succeed("info", tmp_path / "set.npz")
         assert max(map(len, out.splitlines())) <= columns
         assert "um, number 000003" in out
         assert "·" in out
@@ -647,8 +618,7 @@ def test_every_command_speaks_json_or_not_at_all(run, wings, result, tmp_path):
         ("convert", wings, tmp_path / "wings.nts"),
     ]
     for words in commands:
-        code, out, err = run(*words, "--json")
-        assert code == 0
+        out, err = run.succeed(*words, "--json")
         summary = json.loads(out)["notes"]
         assert err == "".join(f"Note: {note}\n" for note in summary)
         assert run(*words, "--quiet") == (0, "", "")
@@ -681,16 +651,14 @@ def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
         ("tune", tmp_path / "set.npz", "--fold-size", 15, "--points-per-axis", 3),
     )
     for words in commands:
-        code, _, err = run(*words)
-        assert code == 0
+        _, err = run.succeed(*words)
         notes = " ".join(err.replace("'", "").split())
         assert re.search("set_7: landmarks 25 and 34|Landmarks 25 and 34 of shape set_7", notes)
         assert re.search("set_4:? has the very coordinates of set_3", notes)
 
 
 def test_the_nearest_option_is_suggested_for_a_typo(run):
-    code, _, err = run("fit", "--smothing", "1", "wings.tps")
-    assert code == 2
+    err = run.refuse("fit", "--smothing", "1", "wings.tps")
     assert err.rstrip().endswith("No such option '--smothing'. Did you mean '--smoothing'?")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import defgpa
 from defgpa import DefgpaWarning, ShapeError, estimators
-from defgpa.cli import main
+from defgpa.cli._app import run as run_words
 from defgpa.datasets import smooth_family
 from defgpa.estimators import DeformableProblem
 from defgpa.model_selection import smoothing
@@ -28,9 +28,7 @@ from support import EXACT
 def made(wings, tmp_path_factory):
     """A result of a fit, as it is."""
     folder = tmp_path_factory.mktemp("made") / "result"
-    with pytest.raises(SystemExit) as stop:
-        main(["fit", str(wings), "-o", str(folder), "--warp", "affine", "--quiet"])
-    assert stop.value.code == 0
+    assert run_words(["fit", str(wings), "-o", str(folder), "--warp", "affine", "--quiet"]) == 0
     return folder
 
 
@@ -131,8 +129,7 @@ def test_shapes_of_an_earlier_run_are_gone_and_those_of_others_are_told(run, tmp
     assert f"{out / 'aligned'}/ (4 files)" in printed
     assert len(list((out / "aligned").iterdir())) == 4
     shutil.copy(files[4], out / "aligned")
-    code, _, err = run("fit", *files[:4], "-o", out, *words)
-    assert code == 0
+    _, err = run.succeed("fit", *files[:4], "-o", out, *words)
     assert err.count("also holds 1 files of before") == 1
 
 
@@ -143,8 +140,7 @@ def test_an_input_is_never_what_a_new_run_clears_away(run, wings, result, tmp_pa
         ("register", result / "result.npz", wings, "-o", result),
         ("fit", result / "superimposed.tps", "-o", result),
     ):
-        code, _, err = run(*words)
-        assert code == 2
+        err = run.refuse(*words)
         assert "would overwrite the input" in " ".join(err.split())
     assert names_in(result) == before
     demo = tmp_path / "demo"
@@ -162,8 +158,7 @@ def test_results_go_by_default_to_a_folder_called_after_the_input(
     run, wings, made, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    code, out, _ = run("fit", wings, "--warp", "affine")
-    assert code == 0
+    out, _ = run.succeed("fit", wings, "--warp", "affine")
     assert "wings-defgpa/result.npz" in out
     assert run("register", made / "result.npz", wings)[0] == 0
     assert (tmp_path / "wings-registered" / "registered.npz").exists()
@@ -233,8 +228,7 @@ def test_a_report_tells_how_to_do_it_again(run, wings, made, tmp_path):
 
 
 def test_a_report_does_not_take_the_place_of_its_result(run, made):
-    code, _, err = run("report", made / "result.npz", "-o", made / "result.npz")
-    assert code == 2
+    err = run.refuse("report", made / "result.npz", "-o", made / "result.npz")
     assert "would overwrite the input" in err
 
 
@@ -259,8 +253,9 @@ def test_a_thousand_registered_specimens_are_summed_up(run, wings, made, tmp_pat
     shapes = defgpa.read_shapes(wings)
     many = np.concatenate([shapes.points] * 30) + np.random.default_rng(0).normal(size=(240, 43, 2))
     np.savez(tmp_path / "many.npz", points=many)
-    code, out, _ = run("register", made / "result.npz", tmp_path / "many.npz", "-o", tmp_path / "o")
-    assert code == 0
+    out, _ = run.succeed(
+        "register", made / "result.npz", tmp_path / "many.npz", "-o", tmp_path / "o"
+    )
     assert len(out.splitlines()) < 30
     assert "RMSE_r of 240 registered specimens: median" in out
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("many_")]
@@ -302,8 +297,8 @@ def solid(tmp_path_factory):
     family = smooth_family(n=4, m=40, d=3, bend=0.1, seed=1).shapes
     shapes = defgpa.Shapes(family.points, metadata={"space": "RAS"})
     defgpa.write_shapes(shapes, folder / "in", format="mrk.json")
-    with pytest.raises(SystemExit):
-        main(["fit", str(folder / "in"), "-o", str(folder / "out"), "-q", "--warp", "affine"])
+    words = ["fit", str(folder / "in"), "-o", str(folder / "out"), "-q", "--warp", "affine"]
+    assert run_words(words) == 0
     return folder / "out" / "result.npz"
 
 
@@ -385,8 +380,7 @@ def test_a_mesh_keeps_its_space_where_the_fit_has_none(run, tmp_path):
 def test_a_mesh_that_cannot_be_meant_is_pointed_out(run, solid, tmp_path, mesh, direction, words):
     (tmp_path / "mesh.obj").write_text(mesh)
     call = ("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.ply")
-    code, _, err = run(*call, "--direction", direction)
-    assert code == 0
+    _, err = run.succeed(*call, "--direction", direction)
     whose = defgpa.load(solid).shapes.names[0]
     assert words.replace("in_1", whose) in err
     assert err.count("Note: ") == 1
@@ -417,8 +411,7 @@ def test_texture_survives_from_obj_to_obj(run, solid, tmp_path):
 
 def test_what_the_file_of_moved_points_cannot_hold_is_said(run, solid, tmp_path):
     (tmp_path / "mesh.obj").write_text(mesh_at())
-    code, _, err = run("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
-    assert code == 0
+    _, err = run.succeed("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
     assert err.count("Left out, as") == err.count("has no place for it: faces") == 1
 
 
@@ -437,9 +430,8 @@ def test_a_vertex_that_is_nan_stays_so_and_no_fold_is_blamed(run, solid, tmp_pat
     corners = np.vstack([np.eye(3), [[np.nan, 0.0, 0.0]]])
     write_mesh(tmp_path / "mesh.ply", Mesh(corners, [[0, 1, 2]]))
     call = ("apply", solid, 1, tmp_path / "mesh.ply", "-o", tmp_path / "m.ply", "--json")
-    code, out, _ = run(*call, "--direction", direction)
+    out, _ = run.succeed(*call, "--direction", direction)
     summary = json.loads(out)
-    assert code == 0
     assert (summary["points"], summary["without_image"]) == (3, 0)
     assert any("NaN, and stay so: 1." in note for note in summary["notes"])
     assert not any("fold" in note for note in summary["notes"])
@@ -455,9 +447,8 @@ def test_where_a_fit_folds_over_the_note_names_a_smoothing_that_does_not(run, tm
     rng = np.random.default_rng(0)
     points = rng.uniform(-1, 1, size=(40, 2)) + 0.05 * rng.normal(size=(6, 40, 2))
     np.savez(tmp_path / "set.npz", points=points)
-    code, _, err = run("fit", tmp_path / "set.npz", *option, "-o", tmp_path / "soft")
+    _, err = run.succeed("fit", tmp_path / "set.npz", *option, "-o", tmp_path / "soft")
     (note,) = [line for line in err.splitlines() if "folds over" in line]
-    assert code == 0
     assert f"With {option[0]} " in note
     value = note.split(f"With {option[0]} ")[1].split()[0]
     run("fit", tmp_path / "set.npz", option[0], value, "-o", tmp_path / "stiff")
@@ -483,8 +474,7 @@ def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp
     monkeypatch.setattr(DeformableProblem, "align", count_fit)
     monkeypatch.setattr(smoothing, "predict_folds", count_folds)
     words = ("--smoothing", "auto", "--report", "--fold-size", 15, "--quiet")
-    code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
-    assert code == 0, err
+    run.succeed("fit", wings, "-o", tmp_path / "out", *words)
     assert len(fitted) == 15 + 1  # the smoothing that was chosen is fitted from its own bases
     assert len(folded) == 15
     assert max(fitted.values()) == max(folded.values()) == 1

@@ -76,12 +76,11 @@ def test_a_model_with_everything_around_it_is_said_written_and_drawn(run, folder
 
 
 def test_figures_come_as_json(run, folder):
-    code, out, _ = run(
+    out, _ = run.succeed(
         *("test", folder / "moths.tps", "--data", folder / "moths.csv", "-f", "shape ~ kind"),
         *("--landmarks", "site", "--between", "1,3", "--json", "--seed", 3),
     )
     summary = json.loads(out)
-    assert code == 0
     assert summary["anova"][0]["term"] == "kind"
     assert summary["anova"][-1]["p"] is None
     assert len(summary["landmarks"]["q"]) == 8
@@ -93,20 +92,17 @@ def test_a_saved_result_is_analysed_by_what_its_warps_carry(run, folder):
     shapes = Shapes(holes, names=[f"moth{k}" for k in range(12)])
     defgpa.save(defgpa.DefGPA(defgpa.Affine()).fit(shapes).alignment_, folder / "result.npz")
     words = ("--data", folder / "moths.csv", "-f", "shape ~ kind", "--permutations", 9)
-    code, out, _ = run("test", folder / "result.npz", *words)
-    assert code == 0
+    out, _ = run.succeed("test", folder / "result.npz", *words)
     assert "kind" in out
     np.savez(folder / "points.npz", points=moths())
-    code, _, err = run("test", folder / "points.npz", *words)
-    assert code == 0
+    _, err = run.succeed("test", folder / "points.npz", *words)
     assert "taken in order" in err
 
 
 def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
     shapes = Shapes(moths(), metadata={"groups": ["x"] * 6 + ["y"] * 6})
     defgpa.write_shapes(shapes, tmp_path / "moths.txt", format="morphologika")
-    code, out, _ = run("test", tmp_path / "moths.txt", "-f", "shape ~ group", "--permutations", 9)
-    assert code == 0
+    out, _ = run.succeed("test", tmp_path / "moths.txt", "-f", "shape ~ group", "--permutations", 9)
     assert "group" in out
 
 
@@ -126,8 +122,7 @@ def test_groups_of_the_file_are_a_column_when_no_table_is_given(run, tmp_path):
     ],
 )
 def test_what_cannot_be_tested_is_one_sentence(run, folder, words, sentence):
-    code, _, err = run("test", folder / "moths.tps", "--data", folder / "moths.csv", *words)
-    assert code == 2
+    err = run.refuse("test", folder / "moths.tps", "--data", folder / "moths.csv", *words)
     assert sentence in err
     assert "Traceback" not in err
 
@@ -150,10 +145,9 @@ def test_what_cannot_be_tested_is_one_sentence(run, folder, words, sentence):
 )
 def test_a_table_that_does_not_fit_is_told(run, folder, text, sentence):
     (folder / "bad.csv").write_text(text)
-    code, _, err = run(
+    err = run.refuse(
         "test", folder / "moths.tps", "--data", folder / "bad.csv", "-f", "shape ~ kind"
     )
-    assert code == 2
     assert sentence in err
 
 
@@ -184,8 +178,7 @@ def test_numbered_shapes_are_not_looked_for_in_a_column_of_numbers(run, tmp_path
     rows = "".join(f"{k // 2 + 1},{'ab'[k >= 6]},{2 * k}\n" for k in range(12))
     (tmp_path / "m.csv").write_text(f"who,kind,dose\n{rows}")
     words = ("test", tmp_path / "m.tps", "--data", tmp_path / "m.csv", "-f", "shape ~ kind")
-    code, _, err = run(*words, "--permutations", 9)
-    assert code == 0
+    _, err = run.succeed(*words, "--permutations", 9)
     assert "rows are taken in order" in err
 
 
@@ -197,8 +190,7 @@ def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
     ]
     (tmp_path / "m.csv").write_text("\n".join([head, *rows]))
     words = ("test", tmp_path / "m.csv", "--permutations", 9)
-    code, out, _ = run(*words, "-f", "shape ~ sex + dose", "--json")
-    assert code == 0
+    out, _ = run.succeed(*words, "-f", "shape ~ sex + dose", "--json")
     table = json.loads(out)["anova"]
     assert [row["df"] for row in table] == [1, 1, 9, 11]  # doses are numbers: one slope
     data = {"sex": np.repeat(["f", "m"], 6), "dose": np.arange(12) % 4}
@@ -206,14 +198,12 @@ def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
     np.testing.assert_allclose(table[1]["f"], expected["dose"].f, **PARITY)
     shapes = defgpa.read_shapes(tmp_path / "m.csv")
     assert procrustes_anova("shape ~ sex", shapes, n_permutations=9)["sex"].df == 1
-    code, _, err = run(*words, "-f", "shape ~ age")
-    assert code == 2
+    err = run.refuse(*words, "-f", "shape ~ age")
     assert "no column 'age'" in err
 
 
 def test_without_a_table_the_remedy_is_one(run, folder):
-    code, _, err = run("test", folder / "moths.tps", "-f", "shape ~ kind")
-    assert code == 2
+    err = run.refuse("test", folder / "moths.tps", "-f", "shape ~ kind")
     assert "There are: size. A table with more is given by --data." in err
 
 
@@ -222,8 +212,7 @@ def test_missing_landmarks_are_completed_and_counted(run, tmp_path):
     holes[2, 3] = np.nan
     defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
     for words in (["test", "--allometry"], ["symmetry"]):
-        code, out, _ = run(words[0], tmp_path / "holes.tps", *words[1:])
-        assert code == 0
+        out, _ = run.succeed(words[0], tmp_path / "holes.tps", *words[1:])
         assert "1 of 96 landmarks (1.0%) completed" in " ".join(out.split())
 
 
@@ -237,8 +226,7 @@ def test_a_saved_result_has_the_table_of_its_file_unless_another_space_is_chosen
         ("result", "result.npz"),
         ("warps", "result.npz", "--space", "back_projected"),
     ):
-        code, out, _ = run("test", folder / source, *words, *more, "-o", folder / name)
-        assert code == 0
+        out, _ = run.succeed("test", folder / source, *words, *more, "-o", folder / name)
         tables[name] = table(folder / name / "anova.csv")[0]
         _, printed, _ = run("test", folder / source, *words, *more, "--json")
         spaces[name] = json.loads(printed)["coordinates"]
@@ -254,8 +242,7 @@ def test_imputations_are_pooled_and_stated(run, tmp_path):
     holes = moths()
     holes[2, 3] = holes[7, 1] = np.nan
     defgpa.write_shapes(Shapes(holes), tmp_path / "holes.tps")
-    code, out, _ = run("test", tmp_path / "holes.tps", "--allometry", "--imputations", 5)
-    assert code == 0
+    out, _ = run.succeed("test", tmp_path / "holes.tps", "--allometry", "--imputations", 5)
     assert "5 draws pooled" in " ".join(out.split())
 
 
@@ -264,11 +251,9 @@ def test_empty_cells_are_missing_data(run, folder):
         "name,kind,dose\n" + "".join(f"moth{k},a,{'' if k == 3 else k}\n" for k in range(12))
     )
     words = ("test", folder / "moths.tps", "--data", folder / "gaps.csv")
-    code, _, err = run(*words, "-f", "shape ~ dose")
-    assert code == 2
+    err = run.refuse(*words, "-f", "shape ~ dose")
     assert "gaps" in err or "finite" in err
-    code, _, err = run(*words, "--repeatability", "dose")
-    assert code == 2
+    err = run.refuse(*words, "--repeatability", "dose")
     assert "missing for shape number 3" in err
 
 
@@ -276,8 +261,9 @@ def test_empty_cells_are_missing_data(run, folder):
 
 
 def test_pairs_are_found_said_and_given_back(run, folder):
-    code, out, _ = run("symmetry", folder / "moths.tps", "-o", folder / "sym", "--permutations", 99)
-    assert code == 0
+    out, _ = run.succeed(
+        "symmetry", folder / "moths.tps", "-o", folder / "sym", "--permutations", 99
+    )
     assert "100% of the shapes confirm them): --pairs 3-4,5-6,7-8" in " ".join(out.split())
     assert "individual:side" in out
     for name in (
@@ -304,7 +290,7 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
     rows = [f"moth{k},{k // 4},{'lr'[k % 2]},{k // 2 % 2}\n" for k in range(12)]
     (folder / "sides.csv").write_text("name,who,side,time\n" + "".join(rows))
     words = ("--individual", "who", "--side", "side", "--replicate", "time")
-    code, out, _ = run(
+    out, _ = run.succeed(
         "symmetry",
         folder / "moths.tps",
         "--data",
@@ -312,7 +298,6 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
         *words,
         *("--permutations", 9, "-o", folder / "sides"),
     )
-    assert code == 0
     assert "Matching symmetry, 3 individuals" in out
     assert "Residuals" in out
     assert "Asymmetry of size" in out
@@ -335,8 +320,7 @@ def test_sides_and_replicates_come_from_the_table(run, folder):
     ],
 )
 def test_symmetry_that_cannot_be_is_one_sentence(run, folder, words, sentence):
-    code, _, err = run("symmetry", folder / "moths.tps", "--data", folder / "moths.csv", *words)
-    assert code == 2
+    err = run.refuse("symmetry", folder / "moths.tps", "--data", folder / "moths.csv", *words)
     assert sentence in err
 
 
@@ -365,11 +349,10 @@ def curved(tmp_path):
 
 
 def test_a_slider_table_and_a_curve_by_labels_slide_alike(run, curved):
-    code, out, _ = run(
+    out, _ = run.succeed(
         *("slide", curved / "arcs.tps", "--sliders", curved / "curveslide.csv"),
         *("-o", curved / "slid.tps", "--figures", curved / "figures"),
     )
-    assert code == 0
     assert "9 of 13 landmarks slide" in out
     expected = defgpa.slide(arcs(), [range(2, 13)])
     np.testing.assert_allclose(
@@ -379,10 +362,9 @@ def test_a_slider_table_and_a_curve_by_labels_slide_alike(run, curved):
     assert len(rows) == 6 * 9
     np.testing.assert_allclose(float(rows[0]["slid"]), expected.distances[0, 3], **PARITY)
     assert (curved / "figures" / "slid.png").exists()
-    code, findings, _ = run(
+    findings, _ = run.succeed(
         "slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "other.tps", "--json"
     )
-    assert code == 0
     assert json.loads(findings)["sliding"] == [str(k) for k in range(4, 13)]
     assert (curved / "other.tps").read_text() == (curved / "slid.tps").read_text()
 
@@ -392,10 +374,9 @@ def test_a_slider_table_and_a_curve_by_labels_slide_alike(run, curved):
 )
 def test_other_ways_to_slide_give_other_shapes(run, curved, words):
     plain = defgpa.slide(arcs(), [range(2, 13)]).points
-    code, _, _ = run(
+    run.succeed(
         *("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps"), *words
     )
-    assert code == 0
     actual = defgpa.read_shapes(curved / "slid.tps").points
     assert not np.allclose(actual, plain, atol=1e-9)
     assert not np.allclose(actual, arcs(), atol=1e-3)
@@ -413,26 +394,23 @@ def test_points_return_to_the_meshes_of_a_folder(run, tmp_path):
     plate = Mesh([[-3, -3, 0], [3, -3, 0], [3, 3, 0], [-3, 3, 0]], [[0, 1, 2], [0, 2, 3]])
     for name in "abc":
         write_mesh(tmp_path / "meshes" / f"{name}.ply", plate)
-    code, _, err = run(
+    _, err = run.succeed(
         *("slide", tmp_path / "plates.tps", "--surface", "6,7,10,11", "-o", tmp_path / "slid.tps"),
         *("--meshes", tmp_path / "meshes"),
     )
-    assert code == 0
     assert "No mesh is named like 'd'" in err
     slid = defgpa.read_shapes(tmp_path / "slid.tps")
     np.testing.assert_allclose(slid.points[:3, [5, 6, 9, 10], 2], 0.0, atol=1e-12)
     (tmp_path / "surfslide.csv").write_text('"x"\n6\n7\n10\n11\n')
-    code, _, _ = run(
+    run.succeed(
         *("slide", tmp_path / "plates.tps", "--surface", tmp_path / "surfslide.csv"),
         *("-o", tmp_path / "again.tps", "--meshes", tmp_path / "meshes"),
     )
-    assert code == 0
     assert (tmp_path / "again.tps").read_text() == (tmp_path / "slid.tps").read_text()
-    code, _, err = run(
+    err = run.refuse(
         *("slide", tmp_path / "plates.tps", "--surface", "6,7", "-o", tmp_path / "s.tps"),
         *("--meshes", tmp_path),
     )
-    assert code == 2
     assert "named like a shape" in err
 
 
@@ -448,7 +426,7 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
         points = [{"position": p, "label": f"C-{j}"} for j, p in enumerate(line.tolist())]
         node = {"type": "Curve", "coordinateSystem": "LPS", "controlPoints": points}
         (tmp_path / "curves" / f"s{k}_rim.mrk.json").write_text(json.dumps({"markups": [node]}))
-    code, out, _ = run(
+    out, _ = run.succeed(
         *(
             "slide",
             *sorted(tmp_path.glob("s?.mrk.json")),
@@ -458,7 +436,6 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
         ),
         *("-o", tmp_path / "slid.npz"),
     )
-    assert code == 0
     assert "5 of 13 landmarks slide" in out
     assert defgpa.read_shapes(tmp_path / "slid.npz").n_landmarks == 13
 
@@ -474,8 +451,7 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
     ],
 )
 def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, sentence):
-    code, _, err = run("slide", curved / "arcs.tps", "-o", curved / "slid.tps", *words)
-    assert code == 2
+    err = run.refuse("slide", curved / "arcs.tps", "-o", curved / "slid.tps", *words)
     assert sentence in err
     assert not (curved / "slid.tps").exists()
 
@@ -483,8 +459,7 @@ def test_sliding_that_cannot_be_is_one_sentence(run, curved, words, sentence):
 def test_curves_of_different_numbers_of_points_are_resampled_on_request(run, tmp_path):
     varied_tps(tmp_path / "varied.tps")
     words = ("slide", tmp_path / "varied.tps", "-o", tmp_path / "slid.tps")
-    code, _, err = run(*words)
-    assert code == 2
+    err = run.refuse(*words)
     assert "To have them resampled: --curve-points 30." in err
     assert "Nothing slides" in err
     code, out, err = run(*words, "--curve-points", 12)
@@ -494,45 +469,39 @@ def test_curves_of_different_numbers_of_points_are_resampled_on_request(run, tmp
 
 def test_rounds_that_were_too_few_are_told(run, curved):
     words = ("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "slid.tps")
-    code, out, err = run(*words, "--rounds", 1)
-    assert code == 0
+    out, err = run.succeed(*words, "--rounds", 1)
     assert "after 1 iteration." in out
     assert "raise --rounds" in err
     assert "--rounds" not in run(*words, "--rounds", 60)[2]
 
 
 def test_the_input_is_not_overwritten(run, curved):
-    code, _, err = run("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "arcs.tps")
-    assert code == 2
+    err = run.refuse("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "arcs.tps")
     assert "overwrite" in err
 
 
 @pytest.mark.parametrize("command", ["test", "symmetry", "slide"])
 def test_help_shows_an_example(run, command):
-    code, out, _ = run(command, "--help")
-    assert code == 0
+    out, _ = run.succeed(command, "--help")
     assert f"Example: defgpa {command}" in out
 
 
 def test_disparity_and_classification_are_said_written_and_drawn(run, folder):
     words = [folder / "moths.tps", "--data", folder / "moths.csv", "--groups", "kind"]
-    code, out, _ = run("disparity", *words, "--permutations", 99, "-o", folder / "spread")
-    assert code == 0
+    out, _ = run.succeed("disparity", *words, "--permutations", 99, "-o", folder / "spread")
     assert "Procrustes variances of groups" in out
     assert "Superimposed coordinates of 12 specimens" in " ".join(out.split())
     message = out.partition("Written:")[0]
     assert max(map(len, message.splitlines())) <= 80
     assert table(folder / "spread" / "disparity.csv")[0]["a"] == "a"
     assert (folder / "spread" / "disparity.png").stat().st_size > 5000
-    code, out, _ = run("classify", *words, "--permutations", 99, "-o", folder / "classes")
-    assert code == 0
+    out, _ = run.succeed("classify", *words, "--permutations", 99, "-o", folder / "classes")
     assert "100.0% correct (chance level 50.0%)" in " ".join(out.split())
     assert len(table(folder / "classes" / "classification.csv")) == 12
     assert (folder / "classes" / "classification.png").stat().st_size > 5000
     _, out, _ = run("classify", *words, "--permutations", 9, "--json")
     assert json.loads(out)["confusion"] == [[6, 0], [0, 6]]
-    code, _, err = run("classify", folder / "moths.tps", "--groups", "sex")
-    assert code == 2
+    err = run.refuse("classify", folder / "moths.tps", "--groups", "sex")
     assert "sex" in err
 
 
@@ -544,8 +513,7 @@ def test_reports_of_all_statistics_have_their_sections(run, folder):
         ("covary", ["--modules", "front=1-4,back=*"], "How front and back covary"),
         ("test", ["--slopes", "kind"], "Shape and size by group"),
     ):
-        code, _, err = run(command, *words, *options, "-o", folder / command)
-        assert code == 0, err
+        run.succeed(command, *words, *options, "-o", folder / command)
         page = (folder / command / "report.html").read_text(encoding="utf-8")
         assert f">{heading}</h2>" in page
         assert "Superimposed coordinates of 12 specimens" in page
@@ -560,8 +528,7 @@ def test_figures_printed_beside_a_table_have_a_table_of_their_own(run, folder):
         ("covary", "--modules", "front=1-4,back=*", "--by", "kind"),
         ("test", "--slopes", "kind", "--trajectories", "kind,site", "--allometry"),
     ):
-        code, _, err = run(command, *words, *options, "-o", out / command)
-        assert code == 0, err
+        run.succeed(command, *words, *options, "-o", out / command)
 
     def read_column(name, column):
         return [float(row[column]) for row in table(out / name)]
@@ -583,26 +550,22 @@ def test_figures_printed_beside_a_table_have_a_table_of_their_own(run, folder):
 
 
 def test_report_without_a_folder_is_refused(run, folder):
-    code, _, err = run("classify", folder / "moths.tps", "--groups", "kind", "--report")
-    assert code == 2
+    err = run.refuse("classify", folder / "moths.tps", "--groups", "kind", "--report")
     assert "give --output too" in err
 
 
 def test_types_error_terms_and_smaller_models_are_options(run, folder):
     words = ["test", folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9]
     words += ["-f", "shape ~ kind * C(site)", "--json"]
-    code, out, _ = run(*words, "--ss-type", "III", "--error", "kind=kind:C(site)")
-    assert code == 0
+    out, _ = run.succeed(*words, "--ss-type", "III", "--error", "kind=kind:C(site)")
     data = {"kind": np.repeat(["a", "b"], 6), "site": np.arange(12) % 3 + 1}
     expected = procrustes_anova(
         "shape ~ kind * C(site)", moths(), data, 9, ss_type=3, error={"kind": "kind:C(site)"}
     )
     assert json.loads(out)["anova"][0]["f"] == pytest.approx(expected["kind"].f, rel=1e-6)
-    code, out, _ = run(*words, "--against", "shape ~ kind")
-    assert code == 0
+    out, _ = run.succeed(*words, "--against", "shape ~ kind")
     assert [row["df"] for row in json.loads(out)["models"]] == [4, 6, 11]
-    code, _, err = run(*words, "--error", "kind")
-    assert code == 2
+    err = run.refuse(*words, "--error", "kind")
     assert "terms such as species=species:site" in err
 
 
@@ -621,12 +584,11 @@ def test_slopes_trajectories_and_measurement_error_are_written(run, folder):
         *(f"{row};{half}" for row, half in zip(rows[1:], halves, strict=True)),
     ]
     (folder / "moths.csv").write_text("\n".join(lines) + "\n")
-    code, out, err = run(
+    out, err = run.succeed(
         *("test", folder / "moths.tps", "--data", folder / "moths.csv", "--slopes", "kind"),
         *("--trajectories", "kind,site", "--measurement-error", "who,half", "-o", folder / "all"),
         *("--permutations", 9),
     )
-    assert code == 0, err
     assert "log(size):kind" in out
     assert "Trajectories through 3 stages: 1, 2, 3" in out
     words = ("test", folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9)
@@ -647,8 +609,7 @@ def test_coordinates_superimposed_before_are_taken_as_given(run, folder):
         Shapes(superimposed, names=[f"moth{k}" for k in range(12)]), folder / "given.csv"
     )
     words = ["test", folder / "given.csv", "--data", folder / "moths.csv", "-f", "shape ~ kind"]
-    code, out, _ = run(*words, "--as-given", "--permutations", 9, "--json")
-    assert code == 0
+    out, _ = run.succeed(*words, "--as-given", "--permutations", 9, "--json")
     data = {"kind": np.repeat(["a", "b"], 6)}
     expected = procrustes_anova("shape ~ kind", superimposed, data, 9, superimpose=False)
     assert json.loads(out)["anova"][0]["ss"] == pytest.approx(expected["kind"].ss, rel=1e-6)
@@ -659,14 +620,12 @@ def test_modules_come_from_a_table_or_from_the_parts_that_links_join(run, folder
     lines = [f"{k + 1},{'front' if k < 4 else 'back'},{k % 2}" for k in range(8)]
     (folder / "modules.csv").write_text("landmark,halves,odd\n" + "\n".join(lines) + "\n")
     words = ["covary", folder / "moths.tps", "--permutations", 9, "--json"]
-    code, out, _ = run(*words, "--modules", folder / "modules.csv")
-    assert code == 0
+    out, _ = run.succeed(*words, "--modules", folder / "modules.csv")
     modules = [each["modules"] for each in json.loads(out)["modularity"]]
     assert modules == [["front", "back"], ["0", "1"]]
     expected = modularity(moths(), ["front"] * 4 + ["back"] * 4, 9).observed
     assert json.loads(out)["modularity"][0]["observed"] == pytest.approx(expected, rel=1e-6)
-    code, _, err = run(*words, "--modules", "links")
-    assert code == 2
+    err = run.refuse(*words, "--modules", "links")
     assert "has no link" in err
 
 

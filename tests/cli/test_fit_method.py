@@ -43,8 +43,7 @@ def test_method_named_is_the_method_fitted(run, wings, tmp_path, words, estimato
     if estimator is None:
         warp = defgpa.ThinPlateSpline(smoothing=0.01)
         estimator = ElasticGPA(warp, 2.0) if "elastic" in words else DefGPA(warp)
-    code, out, _ = run("fit", wings, "-o", tmp_path, *words)
-    assert code == 0
+    out, _ = run.succeed("fit", wings, "-o", tmp_path, *words)
     assert f"Results of {words[1]} alignment" in out
     expected = estimator.fit(defgpa.read_shapes(wings)).alignment_
     alignment = defgpa.load(tmp_path / "result.npz")
@@ -53,9 +52,8 @@ def test_method_named_is_the_method_fitted(run, wings, tmp_path, words, estimato
 
 
 def test_fit_chooses_deformable_alignment_of_wings_and_says_why(run, wings, tmp_path):
-    code, out, _ = run("fit", wings, "-o", tmp_path, "--fold-size", 11)
+    out, _ = run.succeed("fit", wings, "-o", tmp_path, "--fold-size", 11)
     text = " ".join(out.split())
-    assert code == 0
     assert "Deformable alignment (thin-plate splines, " in text
     assert "% below that of rigid alignment" in text
     assert "To choose another: --method NAME." in text
@@ -74,8 +72,7 @@ def test_smoothing_chosen_alone_names_rigid_alignment_that_predicts_better(run, 
 
 
 def test_fit_chooses_rigid_alignment_of_noise(run, noise, tmp_path):
-    code, out, _ = run("fit", noise, "-o", tmp_path)
-    assert code == 0
+    out, _ = run.succeed("fit", noise, "-o", tmp_path)
     assert "Rigid alignment" in out
     assert defgpa.load(tmp_path / "result.npz").foldovers.sum() == 0
 
@@ -97,8 +94,7 @@ def test_fit_chooses_rigid_alignment_of_noise(run, noise, tmp_path):
     ids=" ".join,
 )
 def test_contradictory_options_are_refused_before_the_work(run, wings, tmp_path, words, sentence):
-    code, _, err = run("fit", wings, "-o", tmp_path / "out", *words)
-    assert code == 2
+    err = run.refuse("fit", wings, "-o", tmp_path / "out", *words)
     assert sentence in err
     assert not (tmp_path / "out").exists()
 
@@ -113,13 +109,11 @@ def test_command_that_compare_suggests_runs_with_all_reading_options(run, tmp_pa
     file = tmp_path / "my set.npy"
     np.save(file, points)
     options = ["--missing", "-9", "--drop", "my set_2", "--mirror", "my set_1", "--layout", "nmd"]
-    code, out, _ = run("compare", "my set.npy", *options)
-    assert code == 0
+    out, _ = run.succeed("compare", "my set.npy", *options)
     (line,) = [line for line in out.splitlines() if line.startswith("Next: ")]
     words = shlex.split(line.removeprefix("Next: "))
     assert words[:3] == ["defgpa", "fit", "my set.npy"]
-    code, _, _ = run(*words[1:], "-o", "result", "--quiet")
-    assert code == 0
+    run.succeed(*words[1:], "-o", "result", "--quiet")
     fitted = defgpa.load(tmp_path / "result" / "result.npz").shapes
     assert fitted.n_shapes == 7
     assert (~fitted.visible).sum() == 2
@@ -150,11 +144,10 @@ def test_report_takes_covariates_links_and_a_title(run, wings, tmp_path):
     )
     (tmp_path / "caste.csv").write_text(table)
     words = ("report", tmp_path / "out" / "result.npz", "-o", tmp_path / "page.html")
-    code, _, _ = run(
+    run.succeed(
         *words, "--data", tmp_path / "caste.csv", "--links", "1-2", "--title", "Bees & wasps"
     )
     page = (tmp_path / "page.html").read_text()
-    assert code == 0
     assert "caste" in page
     assert "Bees &amp; wasps" in page
     assert run(*words, "--links", "1-99")[0] == 2
@@ -166,12 +159,10 @@ def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
     table = "name,sex\n" + "".join(f"{name},f\n" for name in names[:6])
     (tmp_path / "sex.csv").write_text(table)
     words = ("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--data")
-    code, _, err = run(*words, tmp_path / "sex.csv")
-    assert code == 2
+    err = run.refuse(*words, tmp_path / "sex.csv")
     assert "(2 of 8)" in err
     assert "--drop-unlisted" in err
-    code, _, err = run(*words, tmp_path / "sex.csv", "--drop-unlisted")
-    assert code == 0
+    _, err = run.succeed(*words, tmp_path / "sex.csv", "--drop-unlisted")
     assert "Left out, 2 of 8 specimens without a row" in err
     assert defgpa.load(tmp_path / "out" / "result.npz").shapes.n_shapes == 6
 
@@ -191,21 +182,18 @@ def test_statistics_leave_out_specimens_without_a_row_when_asked(run, wings, tmp
     (tmp_path / "sex.csv").write_text(table)
     command, *more = words
     more += ["--data", tmp_path / "sex.csv", "--drop-unlisted", "--permutations", "9"]
-    code, out, err = run(command, wings, *more)
-    assert code == 0, err
+    out, err = run.succeed(command, wings, *more)
     assert "Left out, 2 of 8 specimens without a row" in err
     assert "6 specimens" in out
     run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
-    code, _, err = run(command, tmp_path / "out" / "result.npz", *more)
-    assert code == 2
+    err = run.refuse(command, tmp_path / "out" / "result.npz", *more)
     assert "a saved result keeps its specimens" in err
 
 
 def test_results_folder_is_refused_as_input(run, wings, tmp_path):
     run("fit", wings, "-o", tmp_path / "out", "--method", "rigid", "--quiet")
     for command in ("info", "fit"):
-        code, _, err = run(command, tmp_path / "out")
-        assert code == 2
+        err = run.refuse(command, tmp_path / "out")
         assert "holds the results of a fit, not specimens" in err
         assert "wings.tps" in err
     assert run("info", tmp_path / "out" / "superimposed.csv")[0] == 0
@@ -219,8 +207,7 @@ def test_many_mirrored_specimens_are_mirrored_at_once(run, tmp_path):
     _, out, _ = run("info", tmp_path / "set.npz")
     assert "--mirror auto" in out
     target = tmp_path / "mirrored.npz"
-    code, _, err = run("convert", tmp_path / "set.npz", target, "--mirror", "auto")
-    assert code == 0
+    _, err = run.succeed("convert", tmp_path / "set.npz", target, "--mirror", "auto")
     assert "Mirrored, 4 of 12 specimens" in err
     np.testing.assert_allclose(defgpa.read_shapes(target).points, expected, **EXACT)
 
@@ -230,11 +217,9 @@ def test_names_are_listed_in_a_file(run, wings, tmp_path):
     names = defgpa.read_shapes(wings).names
     (tmp_path / "names.txt").write_text(f"{names[0]}\n\n{names[3]}\n")
     target = tmp_path / "few.csv"
-    code, _, _ = run("convert", wings, target, "--drop", f"@{tmp_path / 'names.txt'}")
-    assert code == 0
+    run.succeed("convert", wings, target, "--drop", f"@{tmp_path / 'names.txt'}")
     assert defgpa.read_shapes(target).names == (*names[1:3], *names[4:])
-    code, _, err = run("convert", wings, target, "--drop", "@nowhere.txt")
-    assert code == 2
+    err = run.refuse("convert", wings, target, "--drop", "@nowhere.txt")
     assert "the list nowhere.txt cannot be read" in err
 
 
@@ -246,8 +231,7 @@ def test_corrections_are_typed_or_read_from_a_log(run, wings, tmp_path):
     write_edits(tmp_path / "edits.json", [Edit("exclude specimen", shapes.names[0])])
     target = tmp_path / "out.csv"
     corrections = ("--swap", f"{swapped}:4,5", "--set-missing", f"{partial}:3,7")
-    code, _, err = run("convert", wings, target, *corrections, "--edits", tmp_path / "edits.json")
-    assert code == 0
+    _, err = run.succeed("convert", wings, target, *corrections, "--edits", tmp_path / "edits.json")
     assert "4 corrections applied" in err
     corrected = defgpa.read_shapes(target)
     assert shapes.names[0] not in corrected.names
@@ -282,14 +266,12 @@ def test_few_frames_with_too_few_landmarks_are_left_out_with_a_note(run, tmp_pat
     points = smooth_family(n=30, m=12, noise=0.02, seed=1).shapes.points.copy()
     points[4, 2:] = np.nan
     np.savez(tmp_path / "video.npz", points=points)
-    code, _, err = run("fit", tmp_path / "video.npz", "-o", tmp_path / "o", "--method", "rigid")
-    assert code == 0
+    _, err = run.succeed("fit", tmp_path / "video.npz", "-o", tmp_path / "o", "--method", "rigid")
     assert "Left out, too few landmarks (3 landmarks are needed in 2-D): 'video_5'" in err
     points[5:12, 2:] = np.nan
     np.savez(tmp_path / "video.npz", points=points)
     words = ("fit", tmp_path / "video.npz", "-o", tmp_path / "o", "--method", "rigid")
-    code, _, err = run(*words)
-    assert code == 2
+    err = run.refuse(*words)
     assert "8 of 30 specimens have too few landmarks" in err
     assert "--drop-incomplete" in err
     assert run(*words, "--drop-incomplete")[0] == 0
@@ -314,8 +296,7 @@ def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
     image[row - 2 : row + 3, column - 2 : column + 3] = 0
     imageio.imwrite(tmp_path / "b.png", image)
     words = ("apply", tmp_path / "out" / "result.npz", "b", tmp_path / "b.png")
-    code, out, err = run(*words, "-o", tmp_path / "moved.png", "--json")
-    assert code == 0
+    out, err = run.succeed(*words, "-o", tmp_path / "moved.png", "--json")
     assert not err
     placed = json.loads(out)
     pixels = imageio.imread(tmp_path / "moved.png")
@@ -328,8 +309,7 @@ def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
 
 
 def test_smoothing_and_rigidity_chosen_together_are_explained(run, noise, tmp_path):
-    code, out, _ = run("fit", noise, "-o", tmp_path, "--rigidity", "auto", "--fold-size", "10")
-    assert code == 0
+    out, _ = run.succeed("fit", noise, "-o", tmp_path, "--rigidity", "auto", "--fold-size", "10")
     said = " ".join(out.split())
     chosen = read_summary(tmp_path)["figures"]["chosen_rigidity"]
     assert re.search(rf"A smoothing of \S+ and a rigidity of {float(chosen):g} were chosen", said)

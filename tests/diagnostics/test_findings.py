@@ -11,7 +11,6 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
-from defgpa.cli import main
 from defgpa.cli._wording import CLI_WORDING, use_cli_wording
 from defgpa.diagnostics.findings import Finding, Problem, group_by_problem, warn_about
 from defgpa.diagnostics.wording import LIBRARY_WORDING
@@ -161,19 +160,8 @@ class TestAtTheCommandLine:
         defgpa.write_shapes(Shapes(points, names=names), path)
         return path
 
-    @pytest.fixture
-    def run(self, capsys):
-        def call(*words):
-            with pytest.raises(SystemExit) as stop:
-                main([str(word) for word in words])
-            output = capsys.readouterr()
-            assert stop.value.code == 0, output.err
-            return output.out, output.err
-
-        return call
-
     def test_fit_writes_kinds_and_fields(self, run, odd, tmp_path):
-        out, _ = run("fit", odd, "-o", tmp_path / "out", "--json")
+        out, _ = run.succeed("fit", odd, "-o", tmp_path / "out", "--json")
         written = json.loads((tmp_path / "out" / "summary.json").read_text())
         for finding in (json.loads(out)["findings"], written["findings"]):
             (mirrored,) = [fields for fields in finding if fields["problem"] == "mirrored"]
@@ -181,12 +169,12 @@ class TestAtTheCommandLine:
             assert all(Finding.from_dict(fields).to_dict() == fields for fields in finding)
 
     def test_people_are_told_in_the_words_of_the_shell(self, run, odd, tmp_path):
-        _, err = run("fit", odd, "-o", tmp_path / "out")
+        _, err = run.succeed("fit", odd, "-o", tmp_path / "out")
         assert "--mirror" in " ".join(err.split())
 
     @pytest.mark.parametrize("command", ["compare", "tune"])
     def test_so_do_other_commands(self, run, odd, command):
-        out, _ = run(command, odd, "--json")
+        out, _ = run.succeed(command, odd, "--json")
         findings = [Finding.from_dict(finding) for finding in json.loads(out)["findings"]]
         deep = [nested for finding in findings for nested in (finding, *finding.parts)]
         assert Problem.MIRRORED in {finding.problem for finding in deep}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa.cli import main
 from defgpa.datasets import smooth_family
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
@@ -218,13 +217,11 @@ def test_error_of_a_video_is_that_of_its_good_points(tmp_path):
     assert errors[1] > 2 * error_of_good  # a small weight is no rejection
 
 
-def test_fit_of_a_video_has_the_error_of_its_good_points(tmp_path, capsys):
+def test_fit_of_a_video_has_the_error_of_its_good_points(run, tmp_path):
     truth, error_of_good = write_guessed_video(tmp_path / "video.csv")
     words = ["fit", tmp_path / "video.csv", "--method", "deformable", "--smoothing", "1e-3"]
-    with pytest.raises(SystemExit) as stop:
-        main([*map(str, words), "--no-robust", "-o", str(tmp_path / "out")])
-    assert stop.value.code == 0
-    assert "points are below 0.6 and count as missing" in capsys.readouterr().err.replace("\n", " ")
+    _, err = run.succeed(*words, "--no-robust", "-o", tmp_path / "out")
+    assert "points are below 0.6 and count as missing" in err.replace("\n", " ")
     alignment = defgpa.load(tmp_path / "out" / "result.npz")
     assert procrustes_distance(alignment.reference, truth) <= 1.1 * error_of_good
 

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
-from defgpa.cli import main
 from defgpa.model_selection import DialSurface
 from defgpa.model_selection.comparison import default_methods
 from defgpa.model_selection.cross_validation import collect_predictions
@@ -213,51 +212,41 @@ def test_the_report_has_the_surface_and_the_lines_that_fit_it_again(surface, poi
 
 class TestCommandLine:
     @pytest.fixture
-    def run(self, capsys, tmp_path, points):
+    def fit(self, run, tmp_path, points):
+        """Return a function that fits the points with some options: the summary."""
         np.save(tmp_path / "shapes.npy", points)
 
         def call(*words):
-            with pytest.raises(SystemExit) as stop:
-                main(["fit", str(tmp_path / "shapes.npy"), "-o", str(tmp_path / "out"), *words])
-            message = capsys.readouterr()
-            summary = tmp_path / "out" / "summary.json"
-            return (
-                stop.value.code,
-                message.err,
-                summary.exists() and json.loads(summary.read_text()),
-            )
+            run.succeed("fit", tmp_path / "shapes.npy", "-o", tmp_path / "out", *words)
+            return json.loads((tmp_path / "out" / "summary.json").read_text())
 
         return call
 
-    def test_fit_takes_a_rigidity(self, run, points):
-        code, _, summary = run(
-            "--rigidity", "0.5", "--smoothing", "1e-3", "--points-per-axis", "3", "-q"
-        )
-        assert code == 0
+    def test_fit_takes_a_rigidity(self, fit, points):
+        summary = fit("--rigidity", 0.5, "--smoothing", 1e-3, "--points-per-axis", 3, "-q")
         assert summary["parameters"]["rigidity"] == 0.5
         expected = ElasticGPA(ThinPlateSpline(3), 0.5).fit(points).alignment_
         np.testing.assert_allclose(
             summary["figures"]["rmse_reference"], expected.rmse_reference, **EXACT
         )
 
-    def test_fit_chooses_it(self, run):
+    def test_fit_chooses_it(self, fit):
         more = ("--points-per-axis", "2", "--fold-size", "8", "--report")
-        code, _, summary = run("--rigidity", "auto", *more)
-        assert code == 0
+        summary = fit("--rigidity", "auto", *more)
         path = summary["smoothing_path"]
         assert np.shape(path["surface"]) == (len(path["smoothing"]), len(path["rigidity"]))
         assert path["rigidity"][-1] == "inf"
         assert summary["figures"]["chosen_rigidity"] in path["rigidity"]
         assert summary["parameters"]["rigidity"] == summary["figures"]["chosen_rigidity"]
 
-    def test_what_is_stated_is_held(self, run):
+    def test_what_is_stated_is_held(self, fit):
         few = ("--points-per-axis", "2", "--fold-size", "8", "-q")
-        _, _, summary = run("--rigidity", "auto", "--smoothing", "0.01", *few)
+        summary = fit("--rigidity", "auto", "--smoothing", "0.01", *few)
         assert summary["smoothing_path"]["smoothing"] == [0.01]
         assert len(summary["smoothing_path"]["rigidity"]) == 7
         assert summary["figures"]["chosen_smoothing"] is None
         assert summary["figures"]["chosen_rigidity"] is not None
-        _, _, summary = run("--rigidity", "inf", "--smoothing", "auto", *few)
+        summary = fit("--rigidity", "inf", "--smoothing", "auto", *few)
         assert summary["smoothing_path"]["rigidity"] == ["inf"]
         assert len(summary["smoothing_path"]["smoothing"]) > 3
         assert summary["figures"]["chosen_smoothing"] is not None
@@ -273,11 +262,11 @@ class TestCommandLine:
             (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
         ],
     )
-    def test_contradictions_are_refused(self, run, words, sentence):
-        code, error, summary = run(*words)
-        assert code == 2
+    def test_contradictions_are_refused(self, run, tmp_path, points, words, sentence):
+        np.save(tmp_path / "shapes.npy", points)
+        error = run.refuse("fit", tmp_path / "shapes.npy", "-o", tmp_path / "out", *words)
         assert sentence in " ".join(error.split())
-        assert not summary
+        assert not (tmp_path / "out").exists()
 
 
 def test_folds_without_rigidity_tell_what_folds_of_the_deformable_method_tell():

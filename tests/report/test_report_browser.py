@@ -18,7 +18,6 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from test_report import NASTY
 
 import defgpa
-from defgpa.cli import main
 from defgpa.datasets import load_wings
 from defgpa.model_selection import compare, cross_validate, select_smoothing
 from defgpa.procrustes import SIMILARITY, fit_motions
@@ -892,14 +891,12 @@ def test_residuals_can_be_ordered_and_judged_when_left_out(opened):
     after(browser, "residuals", lambda: choose(browser, "order", "given"))
 
 
-def test_the_table_has_the_figures_of_the_summary(browser, tmp_path):
+def test_the_table_has_the_figures_of_the_summary(browser, run, tmp_path):
     few = load_wings().take(range(6))
     source = tmp_path / "wings.tps"
     defgpa.write_shapes(defgpa.Shapes.specimens(few.points, names=few.names), source)
     words = ["fit", str(source), "-o", str(tmp_path), "--fold-size", "11", "--report", "--quiet"]
-    with pytest.raises(SystemExit) as stop:
-        main(words)
-    assert stop.value.code == 0
+    run.succeed(*words)
     summary = json.loads((tmp_path / "summary.json").read_text())["figures"]
     browser.switch_to.new_window("tab")
     browser.get((tmp_path / "report.html").as_uri())

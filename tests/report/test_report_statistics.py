@@ -13,7 +13,6 @@ from test_semilandmarks import passing_points
 
 import defgpa
 from defgpa import DefgpaError, Shapes
-from defgpa.cli import main
 from defgpa.formatting import format_number
 from defgpa.report import write_methods, write_report, write_statistics
 from defgpa.semilandmarks import SlidShapes
@@ -265,37 +264,29 @@ def test_what_is_no_result_is_refused(tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
-def run(*words):
-    with pytest.raises(SystemExit) as stop:
-        main([str(word) for word in words])
-    return stop.value.code
-
-
-def test_the_commands_write_their_page_beside_the_tables(tmp_path, capsys):
+def test_the_commands_write_their_page_beside_the_tables(run, tmp_path):
     shapes = Shapes(moths(), metadata={"groups": list(KIND), "links": ((2, 6, 7, 3),)})
     source = tmp_path / "moths.txt"
     defgpa.write_shapes(shapes, source, format="morphologika")
     few = ("--permutations", 9, "--report", "-q")
-    assert run("test", source, "-f", "shape ~ group", *few, "-o", tmp_path / "t") == 0
-    assert run("symmetry", source, *few, "-o", tmp_path / "s") == 0
+    run.succeed("test", source, "-f", "shape ~ group", *few, "-o", tmp_path / "t")
+    run.succeed("symmetry", source, *few, "-o", tmp_path / "s")
     slid = ("-o", tmp_path / "slid.tps", "--figures", tmp_path / "f", "--report", "-q")
-    assert run("slide", source, "--curve", "3,7,8,4", *slid) == 0
+    run.succeed("slide", source, "--curve", "3,7,8,4", *slid)
     pages = {name: (tmp_path / name / "report.html").read_text(encoding="utf-8") for name in "tsf"}
     assert "<h1>Tests of moths.txt</h1>" in pages["t"]
     assert rows_of(pages["t"], "What shape depends on")[0][0] == "group"
     assert "defgpa test" in pages["t"]
     assert rows_of(pages["s"], "Symmetry")[1][0] == "side"
     assert len(rows_of(pages["f"], "Semilandmarks")) == 12
-    capsys.readouterr()
-    assert run("test", source, "--allometry", "--report") == 2
-    assert "give --output too" in capsys.readouterr().err
+    assert "give --output too" in run.refuse("test", source, "--allometry", "--report")
 
 
-def test_the_page_of_a_saved_result_has_its_own_report_around_the_tests(tmp_path):
+def test_the_page_of_a_saved_result_has_its_own_report_around_the_tests(run, tmp_path):
     aligned = defgpa.DefGPA(defgpa.Affine()).fit(moths()).alignment_
     defgpa.save(aligned, tmp_path / "result.npz")
     words = ("--allometry", "--permutations", 9, "-o", tmp_path, "--report", "-q")
-    assert run("test", tmp_path / "result.npz", *words) == 0
+    run.succeed("test", tmp_path / "result.npz", *words)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Shape and size" in text
     assert 'id="plot-reference"' in text
