@@ -272,7 +272,7 @@ class AlignmentEstimator(SklearnInterface):
     def score(self, shapes: ShapesLike, y: object = None) -> float:
         """Minus the RMSE of registering the shapes onto the reference: larger is better.
 
-        Over the landmarks that at least two shapes of the fit have seen, as in its own RMSE.
+        Over the landmarks that at least two shapes of the fit have, as in its RMSE.
         """
         specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
         residuals = self._transform_points(specimens, "aligned") - self.reference_
@@ -347,7 +347,7 @@ class DefGPA(WarpEstimator):
     >>> rng = np.random.default_rng(0)
     >>> base = rng.uniform(-1, 1, size=(40, 2)) * [3, 2]
     >>> shapes = [base + 0.2 * np.sin(base[:, ::-1] + rng.normal(size=2)) for _ in range(8)]
-    >>> shapes[3][:5] = np.nan  # five landmarks that were not seen
+    >>> shapes[3][:5] = np.nan  # five missing landmarks
     >>> model = defgpa.DefGPA(defgpa.ThinPlateSpline(points_per_axis=5)).fit(shapes)
     >>> model.reference_.shape
     (40, 2)

@@ -44,7 +44,7 @@ def export(alignment: Alignment, folder: str | Path, to: str) -> list[Path]:
         over n, as it does). ``"r"``: ``shapes``, ``superimposed``, ``back_projected`` and
         ``aligned`` as arrays with dimension names (``readRDS("superimposed.rds")``) and as tables
         (``arrayspecs(as.matrix(read.csv("superimposed.csv", row.names = 1)), p, k)``), NaN where
-        not seen, and ``specimens.csv``. ``"morphoj"``: the shapes as measured, tab-separated.
+        missing, and ``specimens.csv``. ``"morphoj"``: the shapes as measured, tab-separated.
 
     Returns
     -------

@@ -210,7 +210,7 @@ class Moments(Stack):
     A fit has no leading axes …; the folds of a cross-validation, solved in one call, have one.
     """
 
-    axes: Array  # (…, n, k, k), or (…, 1, k, k) where all shapes see the same: G
+    axes: Array  # (…, n, k, k), or (…, 1, k, k) where all have the same landmarks: G
     cross: Array  # (…, n, k, d): C
     square: Array  # (…, n): q
     mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike

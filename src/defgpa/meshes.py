@@ -108,7 +108,7 @@ def make_reference_mesh(alignment: Alignment, faces: ArrayLike | None = None) ->
     """Make a mesh of the reference, with the error of the shapes at each landmark.
 
     The scalar field ``error`` is √(mean ‖warp_i(D_i) − S‖²) of each landmark, over the shapes that
-    see it; ``views`` is how many do.
+    have it; ``views`` is their number.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def make_aligned_mesh(
 ) -> Mesh:
     """Make a mesh of one shape, warped onto the reference, with its ``error`` at each landmark.
 
-    A landmark that the shape does not see stands where the reference has it, with error NaN.
+    A landmark that the shape lacks stands where the reference has it, with error NaN.
 
     Examples
     --------

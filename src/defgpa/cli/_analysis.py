@@ -1,4 +1,4 @@
-"""The frame of the statistics commands: read, test with a progress bar, show, write, report."""
+"""What the statistics commands share: read, test with a progress bar, show, write, report."""
 
 from __future__ import annotations
 

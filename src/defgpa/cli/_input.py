@@ -30,7 +30,7 @@ def read_input(
 
     wishes = dict(click.get_current_context().meta[READING])
     mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
-    swaps, hidden = wishes.pop("swap"), wishes.pop("set_missing")
+    swaps, removals = wishes.pop("swap"), wishes.pop("set_missing")
     log = wishes.pop("edits")
     if wishes.pop("drop_incomplete"):
         incomplete = "drop"
@@ -42,7 +42,7 @@ def read_input(
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
     _note_unread_files(shapes)
-    shapes, edits = _correct(shapes, log, swaps, hidden)
+    shapes, edits = _correct(shapes, log, swaps, removals)
     left_out = expand_lists(dropped, "--drop")
     to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
     shapes, reflected = _mirror(shapes.drop(left_out), to_mirror)
@@ -93,7 +93,7 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
 
 
 def _correct(
-    shapes: Shapes, log: str | None, swaps: Sequence[str], hidden: Sequence[str]
+    shapes: Shapes, log: str | None, swaps: Sequence[str], removals: Sequence[str]
 ) -> tuple[Shapes, list[Edit]]:
     """Apply a log of edits, then the corrections that were typed, and note how many.
 
@@ -109,7 +109,7 @@ def _correct(
     for words in swaps:
         name, labels = _parse_correction(words, "--swap", 2)
         edits.append(Edit(Action.SWAP, name, labels, reason="--swap"))
-    for words in hidden:
+    for words in removals:
         name, labels = _parse_correction(words, "--set-missing")
         edits += [Edit(Action.SET_MISSING, name, (x,), reason="--set-missing") for x in labels]
     if not edits:

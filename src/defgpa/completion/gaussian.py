@@ -154,9 +154,9 @@ class ShapeGaussian:
         visible = ~np.isnan(shape[:, 0])
         posed = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)(shape)
         y = np.where(visible[:, None], posed - self.mean, 0.0).ravel()
-        hidden = np.repeat(~visible, d)
-        Q_h = self._precision[hidden]  # (h, md)
-        K = np.linalg.solve(Q_h[:, hidden], Q_h)
+        missing = np.repeat(~visible, d)
+        Q_h = self._precision[missing]  # (h, md)
+        K = np.linalg.solve(Q_h[:, missing], Q_h)
         Qy = self._precision @ y - K.T @ (Q_h @ y)
         projected = np.einsum("hpd,hpe->pde", Q_h.reshape(-1, m, d), K.reshape(-1, m, d))
         Q = np.einsum("pdpe->pde", self._precision.reshape(m, d, m, d)) - projected

@@ -73,8 +73,8 @@ def _choose_informative_specimens(points: Array) -> Index:
     """Choose specimens with most of their landmarks; all of them if those are few.
 
     What is filled into a broken one is made of the others: it adds no information, and would leak
-    to a holdout what was hidden from it. Of very many the fullest are chosen, so that the cost
-    grows linearly with the number of specimens.
+    to a holdout what was hidden from it. Of very many the most complete are chosen, so that the
+    cost grows linearly with the number of specimens.
     """
     n, m, d = points.shape
     visible = (~np.isnan(points[..., 0])).mean(axis=1)

@@ -1,7 +1,7 @@
 """Patterns of missing landmarks: at random, a whole side, all but a slab.
 
-Whatever the pattern, what is left is linked: every landmark is seen in at least two shapes,
-and every shape sees enough landmarks to be placed among the others.
+Whatever the pattern, what is left is linked: every landmark is visible in at least two shapes,
+and every shape has enough landmarks to be placed among the others.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from defgpa.errors import ShapeError
 
 
 class Missing(Protocol):
-    """A pattern of unseen landmarks."""
+    """A pattern of missing landmarks."""
 
     def visible(self, truth: Array, n: int, rng: np.random.Generator) -> Mask:
-        """Draw which shape sees which landmark of ``truth`` (m, d), as a mask (n, m)."""
+        """Draw which landmarks of ``truth`` (m, d) are visible in each shape, as a mask (n, m)."""
         ...
 
 
@@ -72,8 +72,8 @@ class Blocks:
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> seen = Blocks(0.3).visible(rng.normal(size=(50, 2)), 4, rng)
-    >>> seen.sum(axis=1).tolist()
+    >>> visible = Blocks(0.3).visible(rng.normal(size=(50, 2)), 4, rng)
+    >>> visible.sum(axis=1).tolist()
     [35, 35, 35, 35]
     """
 

@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 
 
 def load_face(path: PathLike) -> Shapes:
-    """Load the Face set: 68 landmarks of one face in 10 frames, in pixels, some hidden.
+    """Load the Face set: 68 landmarks of one face in 10 frames, in pixels, some missing.
 
     Parameters
     ----------

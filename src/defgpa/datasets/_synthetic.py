@@ -107,7 +107,7 @@ def smooth_family(
     noise : float
         Standard deviation added to every coordinate.
     missing : float, or a pattern such as ``AtRandom(0.1)``, ``Blocks(0.3)``
-        The landmarks not seen; a number is a share at random.
+        The missing landmarks; a number is a share at random.
     mirrored : int
         How many shapes are mirror images, fewer than half.
     seed : int

@@ -38,7 +38,7 @@ class Screening:
     Attributes
     ----------
     sizes : array (n,)
-        How large each shape is, all its landmarks seen, against the median of the shapes.
+        Size of each shape, over the landmarks it has, against the median of the shapes.
     errors : array (n,)
         RMS distance of each shape from the common mean after similarities, relative to its size.
     mirrored : tuple of str

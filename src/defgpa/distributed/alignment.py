@@ -69,7 +69,7 @@ class DistributedAlignment:
 
     @cached_property
     def rmse_reference(self) -> float:
-        """RMSE_r, over the landmarks that at least two shapes see."""
+        """RMSE_r, over the landmarks that at least two shapes have."""
         common_reference = np.full(self.reference.shape, np.nan)
         common, cluster = self.shapes.common, self.shapes.cluster
         common_reference[common] = self.reference[common]
@@ -126,7 +126,7 @@ def align(
     Parameters
     ----------
     source : array (n, m, d) of Dask, zarr or NumPy, zarr path, list of files, or Shapes
-        NaN for a landmark not seen. Files and arrays are read by the workers; what is
+        NaN for a missing landmark. Files and arrays are read by the workers; what is
         lost with a worker is read again. All files must have the same landmarks in one order.
         Files and Shapes have their landmark weights with them.
     estimator : DefGPA, optional

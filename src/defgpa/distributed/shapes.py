@@ -1,4 +1,4 @@
-"""A set of shapes on a cluster, as the pipeline wants it: who sees what is known on the driver."""
+"""A set of shapes on a cluster: its points on the workers, its visibility on the driver."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ClusterSet:
 
     @cached_property
     def total_weights(self) -> Array:
-        """(m,): of each landmark; the number of shapes that see it where all count the same."""
+        """(m,): of each landmark; the number of shapes that have it where all count the same."""
         return np.asarray(sum(self._each(work.sum_weights)))
 
     @cached_property

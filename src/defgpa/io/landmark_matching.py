@@ -321,7 +321,7 @@ def _warn_of_different_labels(
     holders = _find_label_sequences(specimens)
     agree = sum(specimen.labels == majority for specimen in specimens)
     if len(set(map(len, holders))) > 1 or 2 * agree < len(specimens):
-        return  # files without what was not seen, or no two alike
+        return  # files without missing landmarks, or no two alike
     deviations = (
         (specimen, _find_different_labels(labels, majority))
         for labels, specimen in holders.items()

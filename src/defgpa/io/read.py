@@ -112,7 +112,7 @@ def read_shapes(
         Several files come in natural order of the names of their specimens (``a2`` before
         ``a10``), the specimens of one file in the order of the file. Landmarks are matched by
         label where all specimens have labels, and by position otherwise; a label that a specimen
-        lacks is a landmark not seen. ``metadata["sources"]`` names the file of each shape.
+        lacks is missing. ``metadata["sources"]`` names the file of each shape.
 
     Raises
     ------

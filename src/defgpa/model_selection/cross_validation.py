@@ -50,7 +50,7 @@ class CrossValidation:
     ----------
     predicted : array (n, m, d)
         Where each shape's warp puts each of its landmarks when the fold of that landmark is left
-        out, in the frame of ``reference``; NaN where a shape does not see it.
+        out, in the frame of ``reference``; NaN where a shape lacks it.
     alignment : Alignment
         That of all landmarks.
     folds : tuple of arrays
@@ -76,7 +76,7 @@ class CrossValidation:
     >>> cv = defgpa.cross_validate(defgpa.DefGPA(defgpa.Affine()), shapes, fold_size=5)
     >>> cv.per_shape.shape, cv.per_landmark.shape, len(cv.folds)
     ((6,), (30,), 6)
-    >>> bool(np.isclose(cv.error, np.sqrt(np.mean(cv.per_shape**2))))  # all is seen
+    >>> bool(np.isclose(cv.error, np.sqrt(np.mean(cv.per_shape**2))))  # nothing is missing
     True
     """
 
@@ -94,12 +94,12 @@ class CrossValidation:
 
     @property
     def _counted(self) -> Mask:
-        """(n, m): the predictions the errors count: of landmarks that two shapes see at least."""
+        """(n, m): the predictions the errors count: of landmarks that at least two shapes have."""
         return self.alignment._counted
 
     @cached_property
     def distances(self) -> Array:
-        """(n, m): from each prediction to the reference; NaN where a landmark is not seen."""
+        """(n, m): from each prediction to the reference; NaN where a landmark is missing."""
         return freeze(np.linalg.norm(self.predicted - self.reference, axis=2))
 
     @cached_property
@@ -116,7 +116,7 @@ class CrossValidation:
 
     @cached_property
     def per_landmark(self) -> Array:
-        """(m,): the same over the shapes that see a landmark; NaN if only one does."""
+        """(m,): the same over the shapes that have a landmark; NaN if only one does."""
         return self._compute_rms(axis=0)
 
     @property
@@ -205,7 +205,7 @@ def cross_validate(
 
     Notes
     -----
-    A landmark that only one shape sees is predicted too, but cannot be judged: the reference has
+    A landmark that only one shape has is predicted too, but cannot be judged: the reference has
     it where that one shape puts it. It is not counted in any error.
 
     By default ``DefGPA`` and ``ElasticGPA`` with a built-in warp keep the basis of each shape

@@ -68,8 +68,8 @@ def _parse_frames(data: bytes, order: str) -> Array:
     values = np.frombuffer(data, kind, n * width, begin).reshape(n, width)
     frames = values[:, : 4 * m].reshape(n, m, 4).astype(np.float64)
     points = frames[..., :3] if scale < 0 else frames[..., :3] * scale
-    hidden = (frames[..., 3] < 0) | ~np.isfinite(points).all(axis=2)
-    return np.where(hidden[..., None], np.nan, points)
+    missing = (frames[..., 3] < 0) | ~np.isfinite(points).all(axis=2)
+    return np.where(missing[..., None], np.nan, points)
 
 
 def _parse_labels(data: bytes, order: str) -> list[str]:

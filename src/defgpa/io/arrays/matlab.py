@@ -1,4 +1,4 @@
-"""MATLAB files: a cell of d × m matrices, one a shape, and perhaps a cell that says what is seen.
+"""MATLAB files: a cell of d × m matrices, one a shape, and perhaps a cell of visibility.
 
 Recognised, in this order: the struct ``Corresp`` with cells ``ptsImg`` and ``imNames``; the
 cells ``D`` and ``V`` (points and visibility); ``points`` with optional ``visible``, ``names``,

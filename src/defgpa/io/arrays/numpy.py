@@ -1,4 +1,4 @@
-"""NumPy archives: ``points`` (n, m, d) with NaN for what was not seen, and their names.
+"""NumPy archives: ``points`` (n, m, d) with NaN where missing, and their names.
 
 ``.npz`` holds ``points`` and, if it likes, ``names``, ``landmarks`` (or ``landmark_names``),
 ``faces``, ``links`` (pairs of landmarks, from 0) and what else is known of every shape: any other
