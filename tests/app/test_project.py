@@ -15,11 +15,14 @@ from app_support import wait_until
 
 import defgpa
 from defgpa.app.project import Project, Workspace
+from defgpa.app.queue import list_queue
+from defgpa.app.responses import respond
 from defgpa.app.server import open_first
 from defgpa.app.steps import correct, look
 from defgpa.app.thread_warnings import collect_notes
 from defgpa.edits import read_edits
 from defgpa.errors import warn
+from defgpa.interruption import InterruptedWork
 from defgpa.io import write_shapes
 from defgpa.report import write_methods
 from defgpa.statistics import specimens
@@ -198,9 +201,28 @@ def test_where_the_mean_lies_in_a_specimen_follows_its_pose(page):
     assert np.abs(mean.mean(axis=0) - np.mean(visible, axis=0)).max() < 40
     missing = [j for j, point in enumerate(place["points"]) if point[0] is None]
     assert missing
-    assert all(place["place"]["uncertainty"][j] > 0 for j in missing)
-    estimates = np.array(place["place"]["estimates"])
-    assert np.linalg.norm(estimates[missing] - mean[missing]) < 60
+    estimates = page.get("/estimates", number=3).json()["estimates"]
+    assert all(estimates["uncertainty"][j] > 0 for j in missing)
+    assert np.linalg.norm(np.array(estimates["points"])[missing] - mean[missing]) < 60
+    page.edit(action="exclude specimen", specimen=3)
+    assert page.get("/estimates", number=3).json()["estimates"] is None
+
+
+def test_a_change_stops_what_is_computed_in_the_background_for_the_state_before(page):
+    """An edit does not share the interpreter with a queue that nobody wants any more."""
+    page.open_sample("wings")
+    project = page.project
+    with pytest.raises(InterruptedWork), project.in_background():
+        page.edit(action="set missing", specimen=3, landmarks=[5])
+        list_queue(project.study)
+    assert page.get("/queue").status_code == 200
+
+
+def test_work_for_an_older_state_ends_with_the_status_of_a_conflict():
+    def work():
+        raise InterruptedWork
+
+    assert respond(work).status_code == 409
 
 
 def test_comparing_methods_tells_rows_as_they_come_and_recommends_one(page):

@@ -19,6 +19,7 @@ LAYERS = [
     "errors",
     "palette",
     "arrays",
+    "interruption",
     "threads",
     "tuning",
     "formatting",

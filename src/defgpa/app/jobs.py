@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from defgpa.app.responses import make_plain
 from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError
-
-
-class CancelledWork(BaseException):
-    """Work that was cancelled; no handler of ordinary errors must swallow it."""
+from defgpa.interruption import InterruptedWork, interruptible
 
 
 @dataclass
@@ -49,7 +46,7 @@ class Job:
     def check(self) -> None:
         """Raise where the work was cancelled."""
         if self._cancelled.is_set():
-            raise CancelledWork
+            raise InterruptedWork
 
     def cancel(self) -> None:
         """Ask the work to stop at its next step."""
@@ -59,9 +56,9 @@ class Job:
         """Run the work, and send its result or its error as the last event."""
         last: dict[str, object]
         try:
-            with use_page_wording():
+            with use_page_wording(), interruptible(self.check):
                 last = {"event": "done", "result": make_plain(work(self))}
-        except CancelledWork:
+        except InterruptedWork:
             last = {"event": "cancelled"}
         except (DefgpaError, ValueError) as error:
             last = {"event": "failed", "message": str(error)}

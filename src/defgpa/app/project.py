@@ -31,6 +31,7 @@ from defgpa.app.settings import (
 )
 from defgpa.edits import EditLog, read_log, write_log
 from defgpa.errors import DefgpaError, FormatError
+from defgpa.interruption import InterruptedWork, interruptible
 from defgpa.io.limits import open_zip
 from defgpa.io.packed import unpack_zip
 
@@ -51,6 +52,8 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lock = threading.RLock()
+        self._background = threading.Lock()  # held by the work in the background, one at a time
+        self._n_changes = 0  # that were begun
         self._study: Study | None = None
         self.settings: Settings = read_settings(folder)
         self.log: EditLog = read_log(folder / EDITS)
@@ -101,12 +104,26 @@ class Project:
     @contextmanager
     def changing(self, revision: str) -> Iterator[None]:
         """Hold the project for a change of this revision; refuse if somebody changed it since."""
+        self._n_changes += 1  # work in the background stops now, not once the change is made
         with self.lock:
             if revision != self.revision:
                 raise ConflictError(
                     "The project was changed elsewhere, in another tab or window. This page shows "
                     "its new state now; repeat what you did if it is still wanted."
                 )
+            yield
+
+    @contextmanager
+    def in_background(self) -> Iterator[None]:
+        """Do work that a change of the project makes useless, and stops, when its turn has come."""
+        n_changes = self._n_changes
+
+        def check() -> None:
+            if self._n_changes != n_changes:
+                raise InterruptedWork
+
+        with self._background, interruptible(check):
+            check()
             yield
 
     def change_log(self, change: Callable[[EditLog], EditLog]) -> None:

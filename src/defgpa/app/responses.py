@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from defgpa.app.project import ConflictError
 from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError, import_extra
+from defgpa.interruption import InterruptedWork
 
 _BROWSER_IMAGES = {
     ".jpg": "image/jpeg",
@@ -31,6 +32,8 @@ def respond(answer: Callable[[], object]) -> Response:
     try:
         with use_page_wording():
             value = answer()
+    except InterruptedWork:
+        return JSONResponse({"error": "The project was changed meanwhile; ask again."}, 409)
     except ConflictError as error:
         return JSONResponse({"error": str(error)}, 409)
     except (DefgpaError, ValueError) as error:

@@ -36,6 +36,7 @@ _ANSWERS: dict[str, Callable[[Project, Values], object]] = {
     "/specimen": look.show_specimen,
     "/photograph": look.show_photograph,
     "/mesh": look.show_mesh,
+    "/estimates": look.show_estimates,
     "/queue": correct.show_queue,
     "/results": take_away.show_results,
     "/archive": take_away.send_archive,

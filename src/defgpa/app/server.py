@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,6 +22,7 @@ from defgpa.app.security import Access, Guard, make_token
 from defgpa.errors import DefgpaError
 
 LOCAL = "127.0.0.1"
+_SWITCH_INTERVAL = 0.001  # seconds that a request waits for the interpreter while jobs compute
 
 
 def build_app(workspace: Workspace, access: Access, first: str | None = None) -> Starlette:
@@ -127,5 +129,6 @@ def serve(
     announce(address)
     if open_browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])

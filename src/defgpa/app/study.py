@@ -46,17 +46,21 @@ _EXCLUSIONS = (
 )
 
 
-class MeanPlace(TypedDict, total=False):
+class MeanPlace(TypedDict):
     """Where the mean shape lies in the coordinates of one specimen.
 
-    ``x @ matrix + offset`` brings superimposed points there; estimates and their uncertainty are
-    there where the specimen lacks landmarks.
+    ``x @ matrix + offset`` brings superimposed points there.
     """
 
     matrix: Array
     offset: Array
     mean: Array
-    estimates: Array
+
+
+class Estimates(TypedDict):
+    """A specimen without gaps (m, d), and how far each estimate may be off (m,)."""
+
+    points: Array
     uncertainty: Array
 
 
@@ -170,12 +174,11 @@ class Study:
 
     @cached_property
     def completion(self) -> Completion:
-        """The missing landmarks, estimated."""
+        """The missing landmarks, estimated; once for the page and the statistics."""
         with IMPORTS:
-            from defgpa.completion import complete
+            from defgpa.statistics.sample import complete_once
 
-        with collect_notes():
-            return complete(self.superimposition)
+        return complete_once(self.superimposition)
 
     @cached_property
     def sizes(self) -> list[float | None]:
@@ -225,12 +228,21 @@ class Study:
         if not motion.determined[0]:
             return None
         matrix, offset = motion.matrix[0], motion.translation[0]
-        place = MeanPlace(matrix=matrix, offset=offset, mean=mean @ matrix + offset)
-        if not visible.all():
-            i, completion = self.shapes.index(name), self.completion
-            place["estimates"] = completion.shapes.points[i]
-            place["uncertainty"] = completion.uncertainty[i]
-        return place
+        return MeanPlace(matrix=matrix, offset=offset, mean=mean @ matrix + offset)
+
+    def find_estimates(self, specimen: int) -> Estimates | None:
+        """Return where a specimen of the files is likely to have its missing landmarks.
+
+        None where it is not analysed or misses none.
+        """
+        name = self.all_shapes.names[specimen]
+        if name not in self.shapes.names:
+            return None
+        i = self.shapes.index(name)
+        if self.shapes.visible[i].all():
+            return None
+        completion = self.completion
+        return Estimates(points=completion.shapes.points[i], uncertainty=completion.uncertainty[i])
 
 
 def read_study(paths: Sequence[Path], reading: Reading) -> Study:

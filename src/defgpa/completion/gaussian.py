@@ -26,6 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 from defgpa.arrays import Array, Index, Mask, invert_lower, rms, rms_radius
+from defgpa.interruption import check_interruption
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 
@@ -120,6 +121,7 @@ class ShapeGaussian:
 
     def complete(self, shape: Array) -> Estimate:
         """Estimate the missing landmarks of a shape (m, d), NaN where missing."""
+        check_interruption()
         visible = ~np.isnan(shape[:, 0])
         predictors = choose_predictors(self.mean, visible)
         pose = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)
@@ -150,6 +152,7 @@ class ShapeGaussian:
         -------
         array (m, d)
         """
+        check_interruption()
         m, d = shape.shape
         visible = ~np.isnan(shape[:, 0])
         posed = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)(shape)
@@ -310,6 +313,7 @@ def predict_left_out(specimens: Array, hyperparameters: Hyperparameters) -> tupl
     lengths : array (n, m)
         The expected lengths of the residuals.
     """
+    check_interruption()
     n, m, d = specimens.shape
     gaussian = ShapeGaussian(specimens, hyperparameters)
     factors = gaussian._factorize(gaussian.mean, np.arange(m))

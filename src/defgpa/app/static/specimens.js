@@ -123,12 +123,15 @@ class SpecimenPage {
       if (this.isEditing) this.drawQueue();
     }
     if (change === "edit") {
-      this.place = store.place?.number === store.specimen ? store.place.place : this.place;
+      if (store.edited?.number === store.specimen) this.keepPlace(store.edited.place);
       this.show(true);
       this.drawRight();
     }
     if (change === "superimposition") {
-      this.load(true);
+      if (this.placed === store.project.revision) {
+        this.show(true);
+        this.drawRight();
+      } else this.load(true);
       this.list?.draw();
     }
     if (change === "project") {
@@ -143,19 +146,27 @@ class SpecimenPage {
     if (change === "queue") {
       if (this.isEditing) this.drawQueue();
       this.drawRight();
+      this.loadEstimates();
     }
+  }
+
+  /** Keep where the mean shape lies in the specimen, as of the revision that is shown. */
+  keepPlace(place) {
+    this.place = place && { ...place, mean: this.spread(place.mean) };
+    this.placed = store.project.revision;
   }
 
   /** Ask where the mean shape lies in the specimen, and show it. */
   async load(keep) {
     const { specimen } = store;
-    this.place = keep ? this.place : null;
+    if (!keep) Object.assign(this, { place: null, placed: "", estimates: null });
     this.show(keep);
     this.drawRight();
     try {
-      const answer = await get(path(`/specimen?number=${specimen}`));
+      const { revision, place } = await get(path(`/specimen?number=${specimen}`));
       if (specimen !== store.specimen) return;
-      this.place = answer.place;
+      this.keepPlace(place);
+      this.placed = revision;
       await this.loadPicture(specimen);
     } catch (error) {
       showMessage(error.message, "error");
@@ -165,6 +176,24 @@ class SpecimenPage {
       this.hasShown = specimen;
       if (!keep && this.isEditing && store.landmark !== null) this.view.face?.(store.landmark);
       this.drawRight();
+      if (!keep) this.loadEstimates();
+    }
+  }
+
+  /** Ask where missing landmarks are likely to be; until it is known they stand in the mean shape. */
+  async loadEstimates() {
+    const { specimen, project } = store;
+    if (!project.missing[specimen] || !this.place) return;
+    try {
+      const { revision, estimates } = await get(path(`/estimates?number=${specimen}`));
+      if (specimen !== store.specimen || revision !== store.project.revision || !estimates) return;
+      this.estimates = {
+        points: this.spread(estimates.points),
+        uncertainty: this.spread(estimates.uncertainty),
+      };
+      this.show(true);
+    } catch {
+      /* an edit has come meanwhile: asked again after it; or too little is there to estimate from */
     }
   }
 
@@ -189,7 +218,6 @@ class SpecimenPage {
 
   /** Put landmarks of the analysis at their numbers in the files. */
   spread(rows) {
-    if (!rows) return null;
     const all = Array(store.project.landmarks.length).fill(null);
     store.project.included[1].forEach((j, k) => {
       all[j] = rows[k];
@@ -223,9 +251,10 @@ class SpecimenPage {
         : null,
     };
     if (this.place) {
-      if (options.mean) scene.mean = this.spread(this.place.mean);
-      scene.estimates = this.spread(this.place.estimates);
-      scene.uncertainty = this.spread(this.place.uncertainty);
+      const { mean } = this.place;
+      if (options.mean) scene.mean = mean;
+      scene.estimates = mean.map((point, j) => this.estimates?.points[j] ?? point);
+      scene.uncertainty = this.estimates?.uncertainty;
       scene.cloud = landmark === null ? null : this.findCloud(landmark);
     }
     if (options.mesh && meshes.get(key)) scene.meshes = [meshes.get(key)];

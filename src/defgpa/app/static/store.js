@@ -13,6 +13,7 @@ export const store = {
   queue: null,
   specimen: 0,
   landmark: null,
+  edited: null, // the specimen that the last edit was about, with its new place
   problem: "",
 };
 
@@ -113,8 +114,9 @@ async function refreshQueue(ticket) {
     const { items } = await get(path("/queue"));
     if (ticket !== latest) return;
     store.queue = items;
-  } catch {
+  } catch (error) {
     if (ticket !== latest) return;
+    if (error.status === 409) return refreshQueue(ticket); // a change elsewhere stopped it
     store.queue = [];
   }
   notifyListeners("queue");
@@ -163,7 +165,7 @@ function applyChange(answer) {
     const flat = specimen.points.flat().map((x) => (x === null ? NaN : x));
     store.points.set(flat, specimen.number * size);
     project.missing[specimen.number] = specimen.points.filter((row) => row[0] === null).length;
-    store.place = specimen;
+    store.edited = specimen;
   }
   store.problem = answer.problem ?? "";
   if (answer.mean) store.mean = answer.mean;

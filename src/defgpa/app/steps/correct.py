@@ -17,8 +17,9 @@ def show_queue(project: Project, values: Values) -> dict[str, object]:
     with IMPORTS:
         from defgpa.app.queue import list_queue
 
-    revision, study = project.revision, project.study
-    return {"revision": revision, "items": list_queue(study)}
+    with project.in_background():
+        revision, study = project.revision, project.study
+        return {"revision": revision, "items": list_queue(study)}
 
 
 def add_edits(project: Project, values: Values) -> dict[str, object]:

@@ -83,14 +83,22 @@ def describe_specimen(project: Project, number: int) -> dict[str, object]:
     return {
         "number": number,
         "points": study.all_shapes.points[number],
-        "original": study.original.points[number] if study.original is not None else None,
         "place": place,
     }
 
 
 def show_specimen(project: Project, values: Values) -> dict[str, object]:
     """Send the specimen of a number."""
-    return describe_specimen(project, get_index(values, "number", len(project.study.all_shapes)))
+    number = get_index(values, "number", len(project.study.all_shapes))
+    return {"revision": project.revision, **describe_specimen(project, number)}
+
+
+def show_estimates(project: Project, values: Values) -> dict[str, object]:
+    """Send where a specimen is likely to have its missing landmarks, and how uncertain that is."""
+    with project.in_background():
+        study = project.study
+        number = get_index(values, "number", len(study.all_shapes))
+        return {"revision": project.revision, "estimates": study.find_estimates(number)}
 
 
 def show_points(project: Project, values: Values) -> Response:
