@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, Shapes
 from defgpa.diagnostics.findings import Problem
+from defgpa.interruption import interruptible
 from defgpa.statistics import outliers
 from support import shared_points, smooth_family
 
@@ -165,3 +167,15 @@ def test_it_prints_briefly_and_goes_to_pandas():
     assert "of 30 specimens more than 1.5 × IQR above" in str(actual)
     assert len(str(actual)) < 1500
     assert actual.to_pandas()["name"][0] == actual.names[actual.order[0]]
+
+
+def test_blas_takes_one_thread():
+    """Its second thread spins between the small products: ten times the processor time."""
+    counts = set()
+
+    def count_threads():
+        counts.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+    with threadpool_limits(limits=2, user_api="blas"), interruptible(count_threads):
+        outliers(aligned(smooth_family(n=9, m=8)))
+    assert counts == {1}

@@ -24,6 +24,7 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.permutation import fit_box_cox
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
+from defgpa.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +141,7 @@ class Outliers:
         ]
 
 
+@one_blas_thread()  # many small products: a second thread spins between them and gains nothing
 def outliers(
     x: Analysed,
     groups: Sequence[object] | None = None,
