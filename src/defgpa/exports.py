@@ -7,6 +7,7 @@ that had to be estimated, because a program takes no gaps, are listed in ``estim
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -236,7 +237,10 @@ def _write_rds(path: Path, shapes: Shapes) -> Path:
         return built
 
     with replace_file(path) as temporary:
-        rdata.write_rds(temporary, _Named(), constructor_dict={_Named: add_dimension_names})
+        constructors = {_Named: add_dimension_names}
+        rdata.write_rds(temporary, _Named(), compression=None, constructor_dict=constructors)
+        # without the time, which gzip would put into its header
+        temporary.write_bytes(gzip.compress(temporary.read_bytes(), mtime=0))
     return path
 
 

@@ -591,6 +591,7 @@ WRONG_VTP = [
     ('type="PolyData"', 'type="ImageData"', "expected a VTKFile of type PolyData"),
     ("<Piece ", "<Place ", "it is damaged"),
     ('NumberOfPoints="4"', 'NumberOfPoints="0"', "expected a Piece of PolyData with points"),
+    ('NumberOfPoints="4"', 'NumberOfPoints="999999999"', "999999999 points in a Piece; found 4"),
     ('"connectivity"', '"connection"', "expected an element DataArray[@Name='connectivity']"),
     ("4 7", "4 8", "offsets that rise to the number of corners"),
     ("4 7", "7 4", "offsets that rise to the number of corners"),

@@ -36,6 +36,13 @@ def test_frames_of_trc_are_shapes_and_empty_cells_missing(tmp_path):
     assert shapes.visible.tolist() == [[True, True], [True, False]]
 
 
+def test_other_counts_than_trc_announces_are_noted(tmp_path):
+    (tmp_path / "walk.trc").write_text(TRC.replace("\t3\t2\tmm", "\t999999999\t2\tmm"))
+    with pytest.warns(DefgpaWarning) as caught:
+        assert read_shapes(tmp_path / "walk.trc").n_shapes == 2
+    assert any("NumFrames says '999999999'; there are 3" in str(w.message) for w in caught)
+
+
 def test_frames_of_c3d_are_shapes(tmp_path):
     ezc3d = pytest.importorskip("ezc3d")
     points = RNG.normal(size=(3, 4, 6))

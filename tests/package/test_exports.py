@@ -116,6 +116,7 @@ def test_arrays_of_r_come_back_with_their_names(partial, tmp_path):
     export(partial, tmp_path, to="r")
     for name in ("superimposed", "back_projected", "aligned"):
         actual = rdata.read_rds(tmp_path / f"{name}.rds")
+        assert (tmp_path / f"{name}.rds").read_bytes()[4:8] == bytes(4)  # no time: same bytes
         expected = getattr(partial, name).transpose(1, 2, 0)
         np.testing.assert_array_equal(np.asarray(actual), expected)
         assert [list(map(str, coord.values)) for coord in actual.coords.values()] == [

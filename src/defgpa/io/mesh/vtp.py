@@ -124,6 +124,9 @@ class _File:
     def build_mesh_of_piece(self, piece: ElementTree.Element) -> Mesh:
         """Build the triangles of one Piece, with its scalars and first colours."""
         points = self._read_values(self._find_element(piece, "./Points/DataArray")).reshape(-1, 3)
+        announced = self._parse_whole(piece.get("NumberOfPoints", str(len(points))))
+        if announced != len(points):
+            raise make_format_error(self._path, f"{announced} points in a Piece", f"{len(points)}")
         faces = []
         for kind, cut in (
             ("Polys", Polygons.split_into_fans),

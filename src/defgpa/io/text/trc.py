@@ -7,11 +7,12 @@ X2, …``); then a row a frame: its number, its time, and the coordinates. Empty
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from defgpa.io.files import make_format_error, mask_missing
+from defgpa.io.files import abbreviate, make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import decode_head, make_unique, parse_numbers, read_text, warn
 
@@ -44,8 +45,19 @@ def read_trc(path: Path, options: ReadOptions) -> Document:
         raise make_format_error(path, "frames with a visible marker", "none")
     if not visible.all():
         warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
+    _compare_counts(path, lines[:at], len(frames), len(labels))
     numbers = np.flatnonzero(visible).tolist()
     return make_document(path, stack[visible], [frames[k] for k in numbers], labels)
+
+
+def _compare_counts(path: Path, top: Sequence[str], n_frames: int, n_markers: int) -> None:
+    """Warn if the lines on top announce other numbers of frames and markers than there are."""
+    heads, words = (line.split("\t") for line in (*top, "", "")[1:3])
+    announced = dict(zip(heads, words, strict=False))
+    for head, count in (("NumFrames", n_frames), ("NumMarkers", n_markers)):
+        word = announced.get(head, "").strip() or str(count)
+        if word != str(count):
+            warn(f"{path}: {head} says {abbreviate(word)!r}; there are {count}, which are taken.")
 
 
 FORMATS = (
