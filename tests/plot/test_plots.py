@@ -11,6 +11,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 import defgpa
@@ -122,6 +123,23 @@ def test_scales_are_equal_in_the_plane_and_in_space(plane, space):
     lengths = np.ptp(limits(ax), axis=1)
     box = ax._box_aspect
     np.testing.assert_allclose(box / box[0], lengths / lengths[0], **EXACT)
+
+
+@pytest.mark.parametrize("sides", [(1, 1, 1), (6, 1, 1), (1, 1, 12), (4, 3, 0.2), (0.2, 3, 4)])
+def test_elongated_and_flat_shapes_in_space_fill_their_figure(sides):
+    points = np.random.default_rng(5).uniform(-0.5, 0.5, (4, 60, 3)) * sides
+    points = points[0] + 0.02 * (points - points[0])
+    alignment = defgpa.EuclideanGPA().fit(points).alignment_
+    ax = Figure((6.4, 5.4), layout="constrained").add_subplot(projection="defgpa")
+    plot.overlay(alignment, ax)
+    figure = ax.get_figure()
+    figure.draw_without_rendering()
+    flat = np.column_stack(proj3d.proj_transform(*alignment.reference.T, ax.get_proj())[:2])
+    places = ax.transData.transform(flat) / figure.bbox.size
+    assert places.min() > 0
+    assert places.max() < 1
+    shares = {1: (0.42, 0.54), 6: (0.53, 0.37), 12: (0.54, 0.22), 4: (0.46, 0.53)}
+    assert (np.ptp(places, axis=0) > shares[max(sides)]).all()  # beside the bar of colours
 
 
 def test_axes_say_what_they_measure(plane):

@@ -164,7 +164,7 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     for name, draw in drawings.items():
         figure = Figure(figsize=(7.0, 5.0), layout="constrained")
         FigureCanvasAgg(figure)
-        draw(figure.add_subplot(projection="3d" if name in spatial else None))
+        draw(figure.add_subplot(projection="defgpa" if name in spatial else None))
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         figure.savefig(folder / f"{name}.png", dpi=160)
 

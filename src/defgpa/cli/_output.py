@@ -292,7 +292,7 @@ def save_figure(
     from defgpa.io.atomic import replace_file
 
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot(projection="3d") if n_dims == 3 else figure.subplots()
+    axes = figure.add_subplot(projection="defgpa") if n_dims == 3 else figure.subplots()
     getattr(defgpa.plot, plot)(*subjects, ax=axes, **settings)
     with replace_file(target) as temporary:
         figure.savefig(temporary, dpi=150)

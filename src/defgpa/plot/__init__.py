@@ -1,8 +1,9 @@
 """Pictures of an alignment, drawn with matplotlib.
 
 Every function takes the axes to draw on (new ones if there are none) and returns what it drew,
-under names. Nothing is shown or saved: that is left to the caller. Landmarks counted in pixels
-from the top of an image stand upside down; ``ax.invert_yaxis()`` turns them.
+under names. Nothing is shown or saved: that is left to the caller. Axes of ``projection="defgpa"``
+let shapes in space fill the figure, where those of ``"3d"`` keep to a square. Landmarks counted in
+pixels from the top of an image stand upside down; ``ax.invert_yaxis()`` turns them.
 """
 
 from defgpa.errors import DefgpaError

@@ -224,12 +224,13 @@ def _prepare_pair(
     if axes is None:
         from matplotlib import pyplot
 
-        is_wide = n_dims == 2 and np.ptp(cloud[:, 0]) > 2.5 * np.ptp(cloud[:, 1])
+        seen = cloud if n_dims == 2 else cloud @ style.principal_axes(cloud).T
+        is_wide = np.ptp(seen[:, 0]) > 2.5 * np.ptp(seen[:, 1])
         height = style.choose_height(8.0 if is_wide else 5.0, n_dims, cloud)
         _, panels = pyplot.subplots(
             *((2, 1) if is_wide else (1, 2)),
             figsize=(8, 2 * height) if is_wide else (10, height),
-            subplot_kw={"projection": "3d"} if n_dims == 3 else {},
+            subplot_kw={"projection": "defgpa"} if n_dims == 3 else {},
             layout="constrained",
         )
         pair = list(panels)

@@ -24,6 +24,7 @@ from defgpa.arrays import Array, Index, Mask
 from defgpa.decimation import decimate_surface
 from defgpa.errors import ShapeError
 from defgpa.palette import assign_looks
+from defgpa.plot._space import SpaceAxes, project_box
 
 if TYPE_CHECKING:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
@@ -36,6 +37,7 @@ SURFACE = "#c9ced4"
 MAX_ARROWS = 600
 MAX_SURFACE_VERTICES = 2_500  # of one mesh: matplotlib sorts and shades every triangle
 MIN_RASTERIZED = 5_000  # points from which a vector file would become unwieldy
+_MIN_SIDE = 0.2  # of the longest: a side of a 3-D box that is seen shorter has no room for ticks
 LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is drawn hollow
 
 # light to dark, so that a large error stands out on white paper and in grey print
@@ -81,8 +83,8 @@ def prepare_axes(
     if ax is None:
         from matplotlib import pyplot
 
-        projection = {"projection": "3d"} if n_dims == 3 else {}
         size = (6.4, height or choose_height(6.4, n_dims, points))
+        projection = {"projection": "defgpa"} if n_dims == 3 else {}
         return pyplot.subplots(figsize=size, subplot_kw=projection, layout="constrained")[1]
     if n_dims == 3 and not hasattr(ax, "zaxis"):
         raise ShapeError("3-D shapes need 3-D axes: plt.subplots(subplot_kw={'projection': '3d'}).")
@@ -122,17 +124,26 @@ def set_equal_scales(ax: AnyAxes, n_dims: int, unit: str | None) -> None:
 
 
 def _fit_box(ax: AnyAxes) -> None:
-    """Make the 3-D box as long, wide and high as the limits, with ticks as far as there is room."""
-    from matplotlib.ticker import MaxNLocator
+    """Make the 3-D box as long, wide and high as the limits, and let it fill the picture."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     lengths = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()), np.ptp(ax.get_zlim())])
-    shares = lengths / lengths.max()
-    # a cube's corners reach farthest out of the picture; a flat box may be drawn larger
-    ax.set_box_aspect(lengths, zoom=1.18 - 0.25 * float(shares.min()))
-    for axis, share in zip((ax.xaxis, ax.yaxis, ax.zaxis), shares, strict=True):
+    ax.set_box_aspect(lengths)
+    corners = project_box(ax)
+    ax.set_box_aspect(lengths, zoom=0.8 * float(ax.viewLim.width / 2 / np.abs(corners).max()))
+    if isinstance(ax, SpaceAxes):
+        ax.fit_figure()
+    # sides as they are seen, in shares of the longest
+    sides = np.linalg.norm(corners[[1, 2, 4]] - corners[0], axis=1)
+    for axis, share in zip((ax.xaxis, ax.yaxis, ax.zaxis), sides / sides.max(), strict=True):
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
-        axis.set_major_locator(MaxNLocator(max(1, round(4 * share)), min_n_ticks=1))
-        axis.labelpad = 6
+        # matplotlib measures the pad by the sides of the box: beside a thin one it vanishes
+        axis.labelpad = float(np.clip(4.0 * lengths.max() / np.median(lengths), 9.0, 40.0))
+        if share < _MIN_SIDE:
+            axis.set_major_locator(NullLocator())
+            axis.set_label_text("")
+        else:
+            axis.set_major_locator(MaxNLocator(max(1, round(4 * share)), min_n_ticks=1))
 
 
 def look_at_broadside(ax: AnyAxes, points: Array) -> None:

@@ -485,7 +485,7 @@ def _draw(
 
     with rc_context({"svg.hashsalt": name, "text.parse_math": False}):  # a name is no formula
         figure = Figure(figsize=(8.0, height), layout="constrained")
-        axes = figure.add_subplot(projection="3d") if n_dims == 3 else figure.subplots()
+        axes = figure.add_subplot(projection="defgpa") if n_dims == 3 else figure.subplots()
         getattr(plot, name)(*shown, ax=axes, **options)
         return {
             "svg": _encode(figure, "svg", "image/svg+xml", metadata={"Date": None}),
