@@ -97,7 +97,9 @@ class AlignmentEstimator(SklearnInterface):
                 return self._align_robustly(self._validate(shapes), settings)
         return self._add_input_findings(*self._fit_shapes(shapes))
 
-    def _fit_shapes(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
+    def _fit_shapes(
+        self, shapes: ShapesLike
+    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
         """Align shapes: a landmark of one shape only is left out, then placed by its warp.
 
         The warps as they were eliminated are returned, too, where they were.
@@ -117,7 +119,9 @@ class AlignmentEstimator(SklearnInterface):
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
         return valid.require_alignable()
 
-    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem | None]:
+    def _align_core(
+        self, shapes: Shapes
+    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
         """Align shapes that are linked by their landmarks and each extended enough."""
         raise NotImplementedError
 
@@ -178,12 +182,14 @@ class AlignmentEstimator(SklearnInterface):
         raise NotImplementedError
 
     def _add_input_findings(
-        self, alignment: Alignment, problem: DeformableProblem | None = None
+        self,
+        alignment: Alignment,
+        problem: DeformableProblem | ElasticProblem | None = None,
     ) -> Alignment:
         """Check the shapes of an alignment, and add what is found to its findings.
 
-        Where the warps as they were eliminated are given (``problem``), the influence of doubtful
-        landmarks follows from them; otherwise the shapes are fitted once more without each.
+        Where deformable warps as they were eliminated are given (``problem``), the influence of
+        doubtful landmarks follows from them; otherwise the shapes are fitted without each.
         """
         tuning = self.tuning or DEFAULT
         findings = [
@@ -194,7 +200,10 @@ class AlignmentEstimator(SklearnInterface):
         return replace(alignment, findings=add_deformation_finding(all_findings, alignment, tuning))
 
     def _measure_influence(
-        self, finding: Finding, alignment: Alignment, problem: DeformableProblem | None
+        self,
+        finding: Finding,
+        alignment: Alignment,
+        problem: DeformableProblem | ElasticProblem | None,
     ) -> Finding:
         """Add to a finding on landmarks of a shape how the reference changes without them."""
         shapes, max_landmarks = alignment.shapes, (self.tuning or DEFAULT).refitted_landmarks
@@ -203,7 +212,9 @@ class AlignmentEstimator(SklearnInterface):
         shape = shapes.index(finding.shapes[0])
         doubtful = np.array([shapes.landmarks.index(label) for label in finding.landmarks])
         try:
-            change = None if problem is None else problem.measure_influence(shape, doubtful, shapes)
+            change = None
+            if isinstance(problem, DeformableProblem):
+                change = problem.measure_influence(shape, doubtful, shapes)
             if change is None:
                 points = np.array(shapes.points)
                 points[shape, doubtful] = np.nan
@@ -508,8 +519,9 @@ class ElasticGPA(WarpEstimator):
         """Where between rigid and elastic; checked."""
         return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
 
-    def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
-        return self._prepare(shapes).align(self._dial), None
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, ElasticProblem]:
+        problem = self._prepare(shapes)
+        return problem.align(self._dial), problem
 
     def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))

@@ -19,8 +19,7 @@ from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.estimators import DefGPA, ElasticGPA, prepare_problem
-from defgpa.lone_landmarks import place_lone_landmarks
+from defgpa.estimators import DefGPA, ElasticGPA
 from defgpa.model_selection.fold_predictions import (
     FoldPlan,
     find_impossible_folds,
@@ -35,7 +34,7 @@ from defgpa.model_selection.folds import (
     consecutive_folds,
     fix_robust_weights,
     refit_fold,
-    require_all_folds,
+    refuse_failed_folds,
 )
 from defgpa.model_selection.parallel import run_in_parallel
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
@@ -253,11 +252,9 @@ class FoldedModel:
         """Fit a copy of the estimator; its findings are kept, and none is a warning."""
         if type(estimator) not in (DefGPA, ElasticGPA):
             return cls(estimator, align_without_warning(estimator, shapes))
-        problem = prepare_problem(estimator, shapes)
+        full, problem = estimator._fit_shapes(shapes)
+        full = estimator._add_input_findings(full, problem)
         dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
-        deformable = problem if isinstance(problem, DeformableProblem) else None
-        full = align_problem(problem, dial, shapes)
-        full = estimator._add_input_findings(full, problem=deformable)
         return cls(estimator, full, problem, dial, refit or not can_keep_bases(estimator, shapes))
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
@@ -276,16 +273,6 @@ class FoldedModel:
         refitted = run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
         outcomes = impossible | dict(zip(possible, refitted, strict=True))
         return [outcomes[number] for number in range(len(folds))]
-
-
-def align_problem(
-    problem: DeformableProblem | ElasticProblem, dial: Dial | None, shapes: Shapes
-) -> Alignment:
-    """Align shapes with eliminated warps, and place the landmarks that only one of them has."""
-    if isinstance(problem, ElasticProblem):
-        assert dial is not None
-        return place_lone_landmarks(problem.align(dial), shapes)
-    return place_lone_landmarks(problem.align(), shapes)
 
 
 def validate_folds(
@@ -308,7 +295,8 @@ def collect_predictions(
     refitted: bool = False,
 ) -> CrossValidation:
     """Collect what the folds predict; raise an error that names those which could not be fitted."""
-    require_all_folds(left_out, folds, full.shapes)
+    if any(fold.error for fold in left_out):
+        refuse_failed_folds(left_out, folds, full.shapes)
     problems = {finding.problem for finding in full.findings}
     findings = tuple(
         tuple(finding for finding in fold.findings if finding.problem not in problems)

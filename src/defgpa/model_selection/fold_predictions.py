@@ -7,7 +7,7 @@ predictions, pose) is one call for a block of folds, and starts from the fit of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,16 +15,13 @@ import numpy as np
 
 from defgpa.alignment import Alignment
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
-from defgpa.arrays import Array, Index, Mask, Stack
+from defgpa.arrays import Array, Index, Mask, Stack, join_stacks
 from defgpa.diagnostics.checks import (
-    check_solution,
-    compute_cohesion,
     group_shapes,
     refuse_degenerate_shapes,
     require_linkage,
 )
 from defgpa.diagnostics.findings import Finding
-from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.geometry import Geometry, Moments, measure_geometry
 from defgpa.model_selection.folds import LeftOut, Steps, move_to_full_pose
@@ -34,8 +31,8 @@ from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
     add_agreed_axes,
-    compute_looseness,
     compute_rival_limit,
+    diagnose_reference,
     find_reference_directions,
 )
 from defgpa.solvers.eigen import (
@@ -49,6 +46,7 @@ from defgpa.solvers.eigen import (
     find_dense_axes,
     find_reference_axes,
     restore_axes,
+    stack_spectra,
 )
 from defgpa.solvers.elastic import Anchors, Dial, fit_elastic, scale_to_mean_size
 from defgpa.solvers.feature_space import FeatureSpace
@@ -69,14 +67,14 @@ from defgpa.solvers.proportions import (
     measure_firmness,
     pair_with_axes,
 )
-from defgpa.threads import one_blas_thread
+from defgpa.threads import one_blas_thread, split_range
 from defgpa.tuning import DEFAULT
 
 BLOCK_BYTES = (
     6 << 20
 )  # of the arrays of a block of folds: more leave the cache, fewer are many calls
 MAX_LARGE_FOLDS = 16  # of large shapes in a block
-MAX_DENSE_FOLDS = 12  # whose P' are formed at a time: more leave the inner cache
+MAX_DENSE_FOLDS = 24  # whose P' are formed at a time: more leave the inner cache
 FREE = 1e-9  # ‖P1‖ over ‖P‖: below, translations are free
 MAX_CACHED_BYTES = 64 << 20  # of arrays that all amounts of smoothing share
 
@@ -86,16 +84,11 @@ Position = tuple[Dial | None, Alignment]
 
 
 @dataclass(frozen=True, eq=False)
-class FoldBlock(Stack):
-    """Some folds of one size, on the landmarks of a problem: at least two shapes share each."""
+class FoldBlock:
+    """Some folds of one size, on the landmarks that at least two shapes share."""
 
     numbers: Index  # (g,): of each among all folds
     sums: FoldSums
-
-    @cached_property
-    def projections(self) -> Array:
-        """(g, m', m'): Σ (ΓQ)(ΓQ)ᵀ, what anchors an elastic fold."""
-        return self.sums.sum_projections()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,82 +101,77 @@ class FoldPlan:
     sums: CentredSums
     folds: Sequence[Index]
     shared: Index  # of all landmarks, those that at least two shapes have
-    n_landmarks: int  # of all
+    members: Sequence[tuple[Index, Index]]  # of each block: the numbers (g,), the landmarks (g, N)
+    made: dict[int, FoldBlock]  # the blocks, if they take so little memory that they are kept
 
     @classmethod
     def of(cls, geometry: Geometry, shapes: Shapes, folds: Sequence[Index]) -> FoldPlan:
-        """Plan folds of the landmarks of shapes; the geometry are those of the shared landmarks."""
+        """Plan folds of the landmarks of shapes; the geometry is that of the shared landmarks."""
+        n, m, d = geometry.centred.shape
         shared = np.flatnonzero(shapes.views >= 2)
-        return cls(CentredSums.of(geometry), folds, shared, shapes.n_landmarks)
+        positions = np.full(shapes.n_landmarks, -1)
+        positions[shared] = np.arange(m)
+        landmarks = [positions[fold] for fold in folds]
+        landmarks = [fold[fold >= 0] for fold in landmarks]
+        sizes = np.array([len(fold) for fold in landmarks])
+        members = []
+        for size in np.unique(sizes[sizes > 0]).tolist():
+            step = BLOCK_BYTES // (8 * m * (2 * n * size + min(m, n * d)))
+            if m > DEFAULT.dense_landmarks:  # P is not formed: U is large, and read once a block
+                step = min(MAX_LARGE_FOLDS, MAX_CACHED_BYTES // (8 * n * size * m))
+            numbers = np.flatnonzero(sizes == size)
+            for block in split_range(len(numbers), max(1, step)):
+                chosen = numbers[block]
+                members.append((chosen, np.stack([landmarks[i] for i in chosen])))
+        return cls(CentredSums.of(geometry), folds, shared, members, {})
 
     def iter_blocks(self) -> Iterator[FoldBlock]:
         """Iterate over the blocks; they are made once if what they cache is not too much."""
-        if 8 * len(self.folds) * len(self.shared) ** 2 > MAX_CACHED_BYTES:
-            return self._make_blocks()
-        return iter(self._blocks)
-
-    @cached_property
-    def _blocks(self) -> list[FoldBlock]:
-        return list(self._make_blocks())
-
-    def _make_blocks(self) -> Iterator[FoldBlock]:
-        n, m, d = self.sums.geometry.centred.shape
-        positions = np.full(self.n_landmarks, -1)
-        positions[self.shared] = np.arange(m)
-        by_size: dict[int, list[tuple[int, Index]]] = {}
-        for number, fold in enumerate(self.folds):
-            landmarks = positions[fold]
-            landmarks = landmarks[landmarks >= 0]
-            by_size.setdefault(len(landmarks), []).append((number, landmarks))
-        by_size.pop(0, None)  # all of their landmarks are such that only one shape has
-        for size, pairs in by_size.items():
-            n_bytes = 8 * m * (2 * n * size + min(m, n * d))
-            step = max(1, BLOCK_BYTES // n_bytes)
-            if (
-                m > DEFAULT.dense_landmarks
-            ):  # P is not formed: what is large is U, read once a block
-                step = max(1, min(MAX_LARGE_FOLDS, MAX_CACHED_BYTES // (8 * n * size * m)))
-            for first in range(0, len(pairs), step):
-                block = pairs[first : first + step]
-                landmarks = np.stack([landmarks for _, landmarks in block])
-                is_remaining = np.ones((len(block), m), dtype=bool)
+        m = len(self.shared)
+        for key, (numbers, landmarks) in enumerate(self.members):
+            block = self.made.get(key)
+            if block is None:
+                is_remaining = np.ones((len(numbers), m), dtype=bool)
                 np.put_along_axis(is_remaining, landmarks, False, axis=1)
-                remaining = np.nonzero(is_remaining)[1].reshape(len(block), -1)
-                numbers = np.array([number for number, _ in block])
-                yield FoldBlock(numbers, FoldSums.of(self.sums, landmarks, remaining))
+                remaining = np.nonzero(is_remaining)[1].reshape(len(numbers), -1)
+                block = FoldBlock(numbers, FoldSums.of(self.sums, landmarks, remaining))
+                if 8 * len(self.folds) * m**2 <= MAX_CACHED_BYTES:
+                    self.made[key] = block
+            yield block
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedFolds(Stack):
-    """A block of folds, and the residual forms of the shapes without their landmarks."""
+    """Some folds of one size, and the residual forms of the shapes without their landmarks."""
 
-    block: FoldBlock
+    numbers: Index  # (g,): of each among all folds
+    sums: FoldSums
+    remaining: Index  # (g, m'): the landmarks that remain
     forms: LeftOutForms | LeftOutFeatures  # (g, …)
-
-    @property
-    def remaining(self) -> Index:
-        """(g, m'): the landmarks that remain."""
-        return self.block.sums.remaining
-
-    def pose(self, full: Array, references: Array, predicted: Array) -> tuple[Array, Array]:
-        """Move predictions (g, n, N, d) and the references of the folds onto the full one."""
-        g, n, size, d = predicted.shape
-        points = np.concatenate([predicted.reshape(g, n * size, d), references], axis=1)
-        moved = move_to_full_pose(full[self.remaining], references, points[:, None])[:, 0]
-        return moved[:, : n * size].reshape(predicted.shape), moved[:, n * size :]
 
 
 @dataclass(frozen=True, eq=False)
 class FoldPredictions:
-    """What the folds of a block predict, posed like the alignment of all landmarks."""
+    """What some folds predict, in the frames of their own references."""
 
+    numbers: Index  # (g,): of each among all folds
+    remaining: Index  # (g, m')
     predicted: Array  # (g, n, N, d)
     references: Array  # (g, m', d)
     findings: Sequence[tuple[Finding, ...]]  # of each fold
 
+    def pose(self, full: Array) -> Iterator[tuple[int, LeftOut]]:
+        """Yield the folds with their numbers, moved onto the reference (m, d) of all landmarks."""
+        g, n, size, d = self.predicted.shape
+        points = np.concatenate([self.predicted.reshape(g, n * size, d), self.references], axis=1)
+        moved = move_to_full_pose(full[self.remaining], self.references, points[:, None])[:, 0]
+        predicted, references = moved[:, : n * size].reshape(g, n, size, d), moved[:, n * size :]
+        for i, number in enumerate(self.numbers.tolist()):
+            yield number, LeftOut(predicted[i], self.findings[i], None, references[i])
+
 
 def get_deformable(problem: DeformableProblem | ElasticProblem) -> DeformableProblem:
-    """Return the deformable part of a problem: shapes with warps eliminated, without anchors."""
+    """Return the shapes with warps eliminated, without what anchors them."""
     return problem.deformable if isinstance(problem, ElasticProblem) else problem
 
 
@@ -211,37 +199,30 @@ def predict_folds(
     list of list of LeftOut
         Of every position, one for each fold.
     """
-    outcomes: list[dict[int, LeftOut]] = [{} for _ in positions]
-    references: list[dict[int, Array]] = [{} for _ in positions]
+    shape = len(plan.sums.geometry.points), 0, plan.sums.geometry.points.shape[-1]
+    outcomes = [[LeftOut(np.empty(shape))] * len(plan.folds) for _ in positions]
     with one_blas_thread():
         reduction = _Reduction(get_deformable(problem))
         for block in plan.iter_blocks():
             errors, folds = reduction.leave_out(block)
-            for number, (dial, full) in enumerate(positions):
-                outcomes[number] |= errors
-                if folds is not None:
-                    reference = full.reference[plan.shared]
-                    if isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
-                        made = predict_elastic(problem, reduction, folds, reference, dial)
-                    else:  # the soft end of the dial has the mean size of all of it
-                        spectra = _find_axes(reduction, folds)
-                        is_elastic = isinstance(problem, ElasticProblem)
-                        made = _predict_with_axes(
-                            reduction, folds, spectra, None, reference, at_mean_size=is_elastic
-                        )
-                    for i, fold in enumerate(folds.block.numbers.tolist()):
-                        outcomes[number][fold] = LeftOut(made.predicted[i], made.findings[i])
-                        references[number][fold] = made.references[i]
+            for (dial, full), by_fold in zip(positions, outcomes, strict=True):
+                for number, error in errors.items():
+                    by_fold[number] = error
+                reference = full.reference[plan.shared]
+                made: Iterable[FoldPredictions] = []
+                if folds is not None and isinstance(problem, ElasticProblem) and dial:
+                    made = predict_elastic(problem, reduction, folds, reference, dial)
+                elif folds is not None:
+                    made = predict_deformable(reduction, folds, reference)
+                for predictions in made:
+                    for number, fold in predictions.pose(reference):
+                        by_fold[number] = fold
                 steps.advance(len(block.numbers))
-    return [
-        [
-            _add_lone_landmarks(own_outcomes.get(i), own_references.get(i), full, plan.shared, fold)
-            for i, fold in enumerate(plan.folds)
-        ]
-        for (_, full), own_outcomes, own_references in zip(
-            positions, outcomes, references, strict=True
-        )
-    ]
+    if len(plan.shared) < positions[0][1].shapes.n_landmarks:
+        for (_, full), by_fold in zip(positions, outcomes, strict=True):
+            for number, landmarks in enumerate(plan.folds):
+                by_fold[number] = _add_lone_landmarks(by_fold[number], full, plan.shared, landmarks)
+    return outcomes
 
 
 def find_impossible_folds(
@@ -333,7 +314,7 @@ class _Reduction:
                 is_possible[i] = False
         if not is_possible.any():
             return errors, None
-        folds = ReducedFolds(block, forms)
+        folds = ReducedFolds(block.numbers, block.sums, remaining, forms)
         return errors, folds if is_possible.all() else folds[is_possible]
 
     def _check(self, remaining: Index, singular: Mask) -> None:
@@ -378,144 +359,120 @@ class _Reduction:
         )
 
 
-def _predict_with_axes(
-    reduction: _Reduction,
-    folds: ReducedFolds,
-    spectra: Sequence[Spectrum],
-    n_agreed: Index | None,
-    reference: Array,
-    at_mean_size: bool,
-) -> FoldPredictions:
-    """Predict the landmarks of folds whose axes are found, those with equally many in one call.
+def predict_deformable(
+    reduction: _Reduction, folds: ReducedFolds, reference: Array, at_mean_size: bool = False
+) -> Iterator[FoldPredictions]:
+    """Predict the landmarks of folds by the deformable method.
 
-    ``n_agreed`` (g,) is how many of them were added by agreement; None: none yet, but some may be.
+    Those with equally many axes are one call. ``reference`` (m, d) is that of all landmarks.
     """
-    n_axes = np.array([spectrum.n_axes for spectrum in spectra])
-    kinds = np.column_stack([n_axes, np.zeros_like(n_axes) if n_agreed is None else n_agreed])
-    if (kinds == kinds[0]).all():
-        count = None if n_agreed is None else int(n_agreed[0])
-        return _predict_with_equal_axes(reduction, folds, spectra, count, reference, at_mean_size)
-    is_kind = (kinds == np.unique(kinds, axis=0)[:, None]).all(axis=2)
-    groups = [np.flatnonzero(row) for row in is_kind]
-    made = [
-        _predict_with_axes(
-            reduction,
-            folds[group],
-            [spectra[i] for i in group.tolist()],
-            None if n_agreed is None else n_agreed[group],
-            reference,
-            at_mean_size,
-        )
-        for group in groups
-    ]
-    order = np.argsort(np.concatenate(groups), kind="stable")
-    findings = [finding for predictions in made for finding in predictions.findings]
-    return FoldPredictions(
-        np.concatenate([predictions.predicted for predictions in made])[order],
-        np.concatenate([predictions.references for predictions in made])[order],
-        [findings[i] for i in order],
-    )
+    for group, spectrum in _find_axes(reduction, folds):
+        n_axes, closed = spectrum.n_axes, _choose_proportions(reduction, group, spectrum, reference)
+        wider = _add_agreed_axes(reduction, group, spectrum, closed[0])
+        for some, spectra in wider or [(group, spectrum)]:
+            proportions, votes = (
+                _choose_proportions(reduction, some, spectra, reference) if wider else closed
+            )
+            references = spectra.axes @ proportions.matrix
+            if at_mean_size:
+                references = scale_to_mean_size(Anchors(some.sums, votes), references)
+            n_agreed = spectra.n_axes - n_axes
+            yield FoldPredictions(
+                some.numbers,
+                some.remaining,
+                some.forms.predict(references),
+                references,
+                _check_folds(reduction, some, spectra, n_agreed, proportions, references, votes),
+            )
 
 
-def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[Spectrum]:
-    """Find the axes of the reference of every fold; the small matrices of all in one call."""
+def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[tuple[ReducedFolds, Spectrum]]:
+    """Find the axes of the reference of every fold; the small matrices of all in one call.
+
+    Folds with equally many axes are together.
+    """
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
     by_lapack = method.solver is None or type(method.solver) is Dense
     is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
     if reduction.matrix is not None and by_lapack and is_stackable:
         assert isinstance(folds.forms, LeftOutForms)
-        spectra = []
-        for first in range(0, len(folds.remaining), MAX_DENSE_FOLDS):
-            chosen = slice(first, first + MAX_DENSE_FOLDS)
+        n_remaining, spectra = folds.remaining.shape[1], []
+        for chosen in split_range(len(folds.remaining), MAX_DENSE_FOLDS):
             remaining, forms = folds.remaining[chosen], folds.forms[chosen]
             reduced = LeftOutCost.of(problem.cost, remaining, forms, reduction.matrix)
-            spectra += find_dense_axes(reduced, method, min(rank, remaining.shape[1] - 1))
+            spectra.append(find_dense_axes(reduced, method, min(rank, n_remaining - 1)))
+        spectrum = join_stacks(spectra)
     elif reduction.features is not None:
         assert isinstance(folds.forms, LeftOutFeatures)
         solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
-        spectra = reduction.features.find_axes(folds.forms, rank, solver)
+        spectrum = reduction.features.find_axes(folds.forms, rank, solver)
         totals = problem.cost.totals
         if (totals != totals[0]).any():
-            spectra = restore_axes(
-                spectra, np.sqrt(totals / problem.cost.n_shapes)[folds.remaining]
-            )
+            roots = np.sqrt(totals / problem.cost.n_shapes)[folds.remaining]
+            spectrum = restore_axes(spectrum, roots)
     else:
         costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
-        return [
+        each = [
             find_reference_axes(
                 cost, visible[:, cost.remaining], rank, method, reduction.start[cost.remaining]
             )
             for cost in costs
         ]
-    if visible.all():
-        return spectra  # axes are free only where landmarks are missing
-    limit = method.tuning.free_value * problem.cost.n_shapes
-    for i, spectrum in enumerate(spectra):
-        if spectrum.next_value < limit:
-            cost = reduction.make_cost(folds, i)
-            spectra[i] = add_free_axes(spectrum, cost, visible[:, cost.remaining], rank, method)
-    return spectra
+        return _group_by_axes(folds, each)
+    # axes are free only where landmarks are missing
+    is_free = spectrum.next_value < method.tuning.free_value * problem.cost.n_shapes
+    if visible.all() or not is_free.any():
+        return [(folds, spectrum)]
+    each = [spectrum[i] for i in range(len(folds.remaining))]
+    for i in np.flatnonzero(is_free).tolist():
+        cost = reduction.make_cost(folds, i)
+        each[i] = add_free_axes(each[i], cost, visible[:, cost.remaining], rank, method)
+    return _group_by_axes(folds, each)
 
 
-def _predict_with_equal_axes(
-    reduction: _Reduction,
-    folds: ReducedFolds,
-    spectra: Sequence[Spectrum],
-    n_agreed: int | None,
-    reference: Array,
-    at_mean_size: bool,
-) -> FoldPredictions:
-    """Predict the landmarks of folds whose references are made of equally many axes."""
-    axes = np.stack([spectrum.axes for spectrum in spectra])
-    moments = folds.block.sums.moments(axes)
-    proportions, votes = _choose_proportions(reduction, folds, axes, moments, reference)
-    if n_agreed is None:
-        wider = _add_agreed_axes(reduction, folds, spectra, proportions)
-        counts = np.array([spectrum.n_axes for spectrum in wider]) - axes.shape[-1]
-        if counts.any():
-            return _predict_with_axes(reduction, folds, wider, counts, reference, at_mean_size)
-    references = axes @ proportions.matrix
-    if at_mean_size:
-        references = scale_to_mean_size(Anchors(folds.block.sums, votes), references)
-    return FoldPredictions(
-        *folds.pose(reference, references, folds.forms.predict(references)),
-        _check_folds(reduction, folds, spectra, n_agreed or 0, proportions, references, votes),
-    )
+def _group_by_axes(
+    folds: ReducedFolds, spectra: Sequence[Spectrum]
+) -> list[tuple[ReducedFolds, Spectrum]]:
+    """Put folds with equally many axes together."""
+    counts = np.array([spectrum.n_axes for spectrum in spectra])
+    groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
+    return [(folds[group], stack_spectra([spectra[i] for i in group.tolist()])) for group in groups]
 
 
 def _add_agreed_axes(
-    reduction: _Reduction,
-    folds: ReducedFolds,
-    spectra: Sequence[Spectrum],
-    proportions: Proportions,
-) -> Sequence[Spectrum]:
-    """Add axes that the shapes agree on, in every fold as in a fit of its own."""
+    reduction: _Reduction, folds: ReducedFolds, spectrum: Spectrum, proportions: Proportions
+) -> list[tuple[ReducedFolds, Spectrum]]:
+    """Add axes that the shapes agree on, in every fold as in a fit of its own.
+
+    The list is empty where there are none; otherwise it has all folds, grouped by their axes.
+    """
     method, rank = reduction.problem.method, reduction.problem.local.rank
-    if not method.by_rigidity or spectra[0].n_axes > rank:
-        return spectra
-    values = np.stack([spectrum.values for spectrum in spectra])
-    if values.shape[1] <= rank:
-        return spectra
-    n_shapes = reduction.problem.cost.n_shapes
-    limits = compute_rival_limit(values, proportions.matrix, rank, n_shapes, method.tuning)
-    wider = list(spectra)
-    has_rivals = (values[:, rank] < limits) & proportions.determined
+    if not method.by_rigidity or spectrum.n_axes > rank or spectrum.values.shape[1] <= rank:
+        return []
+    limits = compute_rival_limit(
+        spectrum.values, proportions.matrix, rank, reduction.problem.cost.n_shapes, method.tuning
+    )
+    has_rivals = (spectrum.next_value < limits) & proportions.determined
+    if not has_rivals.any():
+        return []
+    wider = [spectrum[i] for i in range(len(limits))]
     for i in np.flatnonzero(has_rivals).tolist():
         remaining, cost = folds.remaining[i], reduction.make_cost(folds, i)
         wider[i] = add_agreed_axes(
-            spectra[i],
+            wider[i],
             proportions.matrix[i],
             reduction.restrict(remaining),
             cost,
             method,
             reduction.start[remaining],
         )
-    return wider
+    is_wider = any(some.n_axes > spectrum.n_axes for some in wider)
+    return _group_by_axes(folds, wider) if is_wider else []
 
 
 def _choose_proportions(
-    reduction: _Reduction, folds: ReducedFolds, axes: Array, moments: Moments, reference: Array
+    reduction: _Reduction, folds: ReducedFolds, spectrum: Spectrum, reference: Array
 ) -> tuple[Proportions, Index]:
     """Choose A of every fold, and tell the side (g, n) each shape is on.
 
@@ -523,6 +480,7 @@ def _choose_proportions(
     shape is on the same side; from a closed form elsewhere.
     """
     method, votes = reduction.problem.method, reduction.problem.fit.diagnostics.votes
+    moments = folds.sums.moments(spectrum.axes)
     n_axes, n_dims = moments.cross.shape[-2:]
     if not method.by_rigidity:
         made = method.proportions
@@ -534,7 +492,7 @@ def _choose_proportions(
         return _turn_to_majority(judge_proportions(moments, stack), moments)
     if n_axes == n_dims:
         side = np.where(votes < 0, -1.0, 1.0)
-        start = axes.mT @ reference[folds.remaining]
+        start = spectrum.axes.mT @ reference[folds.remaining]
         proportions = fit_proportions_on_sides(
             moments, start, np.broadcast_to(side, moments.square.shape), method.tuning.max_rounds
         )
@@ -561,7 +519,7 @@ def _turn_to_majority(proportions: Proportions, moments: Moments) -> tuple[Propo
 def _check_folds(
     reduction: _Reduction,
     folds: ReducedFolds,
-    spectra: Sequence[Spectrum],
+    spectrum: Spectrum,
     n_agreed: int,
     proportions: Proportions,
     references: Array,
@@ -569,76 +527,59 @@ def _check_folds(
 ) -> list[tuple[Finding, ...]]:
     """Return the findings of every fold; few need diagnostics of their own."""
     problem = reduction.problem
-    tuning, rule = problem.method.tuning, problem.method.proportions
+    local, tuning = problem.local, problem.method.tuning
     offsets = np.linalg.norm(references.mean(axis=1), axis=1)
-    extents = np.abs(references).max(axis=(1, 2))
-    is_off_centre = offsets > tuning.off_centre * extents
-    doubtful = is_off_centre | (votes < 0).any(axis=1)
-    axes = np.stack([spectrum.axes for spectrum in spectra])
-    directions = find_reference_directions(axes, references, problem.local.rank)
-    doubtful |= _find_doubtful_folds(problem, spectra, directions, n_agreed, proportions)
-    findings: list[tuple[Finding, ...]] = [()] * len(spectra)
-    for i in np.flatnonzero(doubtful).tolist():
-        spectrum, remaining = spectra[i], folds.remaining[i]
-        visible = problem.local.visible[:, remaining]
-        count = problem.local.n_dims * visible.sum()
-        ones = np.ones((len(remaining), 1))
-        charge = reduction.make_cost(folds, i).multiply(ones) if is_off_centre[i] else 0.0
-        facts = SpectralDiagnostics(
-            spectrum=spectrum.values,
-            gap=spectrum.gap,
-            cohesion=compute_cohesion(
-                spectrum.axes, spectrum.next_vector, visible, problem.local.rank
-            ),
-            translation_cost=float(np.linalg.norm(charge)),
-            offset=float(offsets[i]),
-            extent=float(extents[i]),
-            votes=votes[i],
-            condition=problem.cost.condition,
-            free_directions=problem.cost.rank_deficiency,
-            residuals=spectrum.residuals,
-            converged=spectrum.converged,
-            excess=0.0,
-            similarity_residual=float(proportions.residual[i]),
-            looseness=float(compute_looseness(proportions, count)[i]),
-            proportions_converged=bool(proportions.converged[i]),
-            proportions_determined=bool(proportions.determined[i]),
-            proportions=rule if isinstance(rule, str) else "given",
-            n_dims=problem.local.n_dims,
-            rounds=proportions.rounds,
-            method=spectrum.method,
-            storage=problem.cost.storage,
-            n_products=spectrum.n_products,
-            n_agreed_axes=n_agreed,
+    is_off_centre = offsets > tuning.off_centre * np.abs(references).max(axis=(1, 2))
+    is_doubtful = is_off_centre | (votes < 0).any(axis=1)
+    is_doubtful |= _find_doubtful_folds(problem, spectrum, references, n_agreed, proportions)
+    findings: list[tuple[Finding, ...]] = [()] * len(references)
+    for i in np.flatnonzero(is_doubtful).tolist():
+        remaining = folds.remaining[i]
+        restricted = replace(
+            local,
+            landmarks=[local.landmarks[int(j)] for j in remaining],
+            visible=local.visible[:, remaining],
         )
-        labels = [problem.local.landmarks[int(j)] for j in remaining]
-        findings[i] = tuple(
-            check_solution(facts, directions[i], problem.local.names, labels, tuning)
+        translation = np.zeros(len(remaining))
+        if is_off_centre[i]:
+            translation = reduction.make_cost(folds, i).multiply(translation[:, None] + 1.0)
+        _, findings[i] = diagnose_reference(
+            restricted,
+            problem.cost,
+            problem.method,
+            spectrum[i],
+            proportions[i],
+            references[i],
+            votes[i],
+            translation,
+            0.0,
+            n_agreed,
         )
     return findings
 
 
 def _find_doubtful_folds(
     problem: DeformableProblem,
-    spectra: Sequence[Spectrum],
-    directions: Array,
+    spectrum: Spectrum,
+    references: Array,
     n_agreed: int,
     proportions: Proportions,
 ) -> Mask:
     """Find the folds (g,) in which ``check_solution`` may have something to report.
 
-    ``directions`` (g, m, d) are those that the references are made of.
-    The other folds, nearly always all of them, need no diagnostics of their own.
+    ``references`` are (g, m, d). The other folds, nearly always all of them, need no diagnostics
+    of their own.
     """
     tuning = problem.method.tuning
-    values = np.stack([spectrum.values for spectrum in spectra])
-    k, n_carriers = spectra[0].n_axes, directions.shape[2] + 1
+    values, k = spectrum.values, spectrum.n_axes
+    directions = find_reference_directions(spectrum.axes, references, problem.local.rank)
+    n_carriers = directions.shape[2] + 1
     if (
         k - n_agreed > problem.local.n_dims
         or values.shape[1] <= k
         or problem.cost.rank_deficiency.any()
     ):
-        return np.ones(len(spectra), dtype=bool)
+        return np.ones(len(values), dtype=bool)
     eps = np.finfo(np.float64).eps
     steps = values[:, k] - values[:, k - 1]
     is_wide = steps > tuning.narrow_gap * values[:, k]
@@ -652,8 +593,7 @@ def _find_doubtful_folds(
     sound = is_wide & (steps > rounding) & ~(few & (directions.shape[1] >= 4 * n_carriers))
     sound &= proportions.converged & proportions.determined
     sound &= proportions.residual <= tuning.large_deformation
-    sound &= np.array([spectrum.converged for spectrum in spectra])
-    return ~sound
+    return ~(sound & spectrum.converged)
 
 
 def predict_elastic(
@@ -662,7 +602,7 @@ def predict_elastic(
     folds: ReducedFolds,
     reference: Array,
     dial: Dial,
-) -> FoldPredictions:
+) -> Iterator[FoldPredictions]:
     """Predict the landmarks of folds by the elastic method.
 
     Landmarks are left out of the free residual forms P_i; what remains of a shape is anchored
@@ -671,15 +611,18 @@ def predict_elastic(
     predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T. Every shape
     is on the side on which it is as a whole.
     """
-    votes = np.broadcast_to(problem.anchors.votes, folds.block.sums.squares.shape)
+    if dial.firmness == 0.0:  # the soft end of the dial has the mean size of all of it
+        yield from predict_deformable(reduction, folds, reference, at_mean_size=True)
+        return
+    votes = np.broadcast_to(problem.anchors.votes, folds.sums.squares.shape)
     assert isinstance(folds.forms, LeftOutForms)
     assert reduction.matrix is not None
     free_cost = LeftOutCost.of(
         problem.deformable.cost, folds.remaining, folds.forms, reduction.matrix
     )
-    costs = free_cost.dense() + dial.firmness * folds.block.projections
+    costs = free_cost.dense() + dial.firmness * folds.sums.projections
     fit = fit_elastic(
-        Anchors(folds.block.sums, votes),
+        Anchors(folds.sums, votes),
         RootInverse.of(costs),
         (reference[folds.remaining],),
         dial,
@@ -687,10 +630,13 @@ def predict_elastic(
         _find_agreed_axes(reduction, free_cost),
     )
     free = folds.forms.predict(fit.reference)
-    predicted = free - dial.firmness * folds.block.sums.left_out @ fit.departures
+    predicted = free - dial.firmness * folds.sums.left_out @ fit.departures
     names = problem.deformable.local.names
-    return FoldPredictions(
-        *folds.pose(reference, fit.reference, predicted),
+    yield FoldPredictions(
+        folds.numbers,
+        folds.remaining,
+        predicted,
+        fit.reference,
         [fit.findings(names, (i,)) for i in range(len(predicted))],
     )
 
@@ -700,32 +646,21 @@ def _find_agreed_axes(reduction: _Reduction, cost: LeftOutCost) -> Array | None:
     problem = reduction.problem
     if not problem.fit.diagnostics.n_agreed_axes:
         return None
-    spectra = find_dense_axes(cost, problem.method, problem.fit.spectrum.n_axes)
-    return np.stack([spectrum.axes for spectrum in spectra])
+    return find_dense_axes(cost, problem.method, problem.fit.spectrum.n_axes).axes
 
 
-def _add_lone_landmarks(
-    outcome: LeftOut | None,
-    reference: Array | None,
-    full: Alignment,
-    shared: Index,
-    fold: Index,
-) -> LeftOut:
+def _add_lone_landmarks(outcome: LeftOut, full: Alignment, shared: Index, fold: Index) -> LeftOut:
     """Add the landmarks of a fold that only one shape has: its warp puts them where they are."""
-    if outcome is None:
-        outcome = LeftOut(np.empty((len(full.shapes), 0, full.shapes.n_dims)))
-    if len(shared) == full.shapes.n_landmarks:
-        return outcome
     lone = ~np.isin(fold, shared)
     if outcome.error is not None or not lone.any():
         return outcome
     predicted = np.empty((len(full.shapes), len(fold), full.shapes.n_dims))
     predicted[:, ~lone] = outcome.predicted
     predicted[:, lone] = full.reference[fold[lone]]
-    if reference is None:
-        return LeftOut(predicted, outcome.findings)
+    if outcome.reference is None:
+        return replace(outcome, predicted=predicted)
     complete = np.array(full.reference)
-    complete[np.setdiff1d(shared, fold)] = reference
+    complete[np.setdiff1d(shared, fold)] = outcome.reference
     shapes = full.shapes
     for shape in np.unique(shapes.visible[:, fold[lone]].argmax(axis=0)):
         # the warp onto the reference that has the predictions in its place
@@ -733,4 +668,4 @@ def _add_lone_landmarks(
         visible = shared[shapes.visible[shape, shared]]
         warp = full._registration.warp(shapes.points[shape, visible], complete[visible])
         predicted[shape, lone] = warp(shapes.points[shape, fold[lone]])
-    return LeftOut(predicted, outcome.findings)
+    return replace(outcome, predicted=predicted)

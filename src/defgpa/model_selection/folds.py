@@ -15,7 +15,6 @@ from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
 from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, weigh_shapes
-from defgpa.procrustes import ORTHOGONAL, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT
 from defgpa.warps import WarpFamily
@@ -28,6 +27,7 @@ class LeftOut:
     predicted: Array  # (n, N, d), in the frame of the full reference
     findings: tuple[Finding, ...] = ()
     error: Exception | None = None
+    reference: Array | None = None  # (m', d): that of the fold, in the same frame
 
 
 class Steps:
@@ -123,17 +123,17 @@ def move_to_full_pose(full: Array, reference: Array, images: Array) -> Array:
     By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
     (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
     """
-    gauge = fit_motions(reference, full, motions=ORTHOGONAL)
-    return np.asarray(
-        images @ gauge.rotation[..., None, :, :] + gauge.translation[..., None, None, :]
-    )
+    centre, full_centre = (x.mean(axis=-2, keepdims=True) for x in (reference, full))
+    left, _, right = np.linalg.svd((reference - centre).mT @ (full - full_centre))
+    turn = (left @ right)[..., None, :, :]
+    return np.asarray((images - centre[..., None, :, :]) @ turn + full_centre[..., None, :, :])
 
 
-def require_all_folds(left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes) -> None:
-    """Return a DefgpaError that names the landmarks of every fold that could not be fitted."""
+def refuse_failed_folds(
+    left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes
+) -> None:
+    """Raise a DefgpaError that names the landmarks of every fold that could not be fitted."""
     failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
-    if not failed:
-        return
     reasons: dict[str, list[str]] = {}  # each is told once
     for fold, error in failed:
         labels = format_names(shapes.landmarks[j] for j in fold)

@@ -22,10 +22,10 @@ from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError
 from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA, prepare_problem
 from defgpa.geometry import measure_geometry
+from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
     FoldedModel,
-    align_problem,
     collect_predictions,
     validate_folds,
 )
@@ -47,6 +47,7 @@ from defgpa.model_selection.smoothing_path import (
     find_path_findings,
 )
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
+from defgpa.solvers.elastic import Dial
 from defgpa.warps import ThinPlateSpline
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
@@ -293,6 +294,16 @@ class Sweep:
             return None
         problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
         return problem if get_deformable(problem).cost.storage == "StoredFactor" else None
+
+
+def align_problem(
+    problem: DeformableProblem | ElasticProblem, dial: Dial | None, shapes: Shapes
+) -> Alignment:
+    """Align shapes with eliminated warps, and place the landmarks that only one of them has."""
+    if isinstance(problem, ElasticProblem):
+        assert dial is not None
+        return place_lone_landmarks(problem.align(dial), shapes)
+    return place_lone_landmarks(problem.align(), shapes)
 
 
 def _list_neighbours(position: tuple[int, int], shape: tuple[int, int]) -> list[tuple[int, int]]:

@@ -32,6 +32,7 @@ class CentredSums:
     masses: Array  # (n, m): Γ; or ones (1, m) where every shape has all landmarks and no weights
     squares: Array  # (n,): ‖Γ^½D̄‖²
     mass: Array | None  # (n,): the total weight of each shape, if landmarks have weights
+    is_uniform: bool  # whether every landmark of every shape counts once
 
     @classmethod
     def of(cls, geometry: Geometry) -> CentredSums:
@@ -45,6 +46,7 @@ class CentredSums:
             masses.astype(np.float64) if weights is None else weights,
             np.einsum("nmd,nmd->n", weighted, geometry.centred),
             None if weights is None else weights.sum(axis=-1),
+            weights is None and bool(visible.all()),
         )
 
     @cached_property
@@ -99,11 +101,6 @@ class FoldSums(Stack):
         left_out, mass = points - shift[:, :, None, :], None if shapes.mass is None else totals
         return cls(shapes, landmarks, remaining, left_out, shift, scatters, squares, mass)
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether every landmark of every shape counts once."""
-        return self.shapes.mass is None and len(self.shapes.masses) == 1
-
     @cached_property
     def inverse_scatters(self) -> Array:
         """(g, n, d, d): (D̄_KᵀΓD̄_K)⁺."""
@@ -125,7 +122,7 @@ class FoldSums(Stack):
         g, n, d, k = matrices.shape
         stacked = np.moveaxis(matrices, 0, 2).reshape(n * d, g * k)
         moved = (self.shift[..., None, :] @ matrices)[..., 0, :]  # (g, n, k)
-        if self.is_uniform:
+        if self.shapes.is_uniform:
             moved = moved.sum(axis=1, keepdims=True)
         moved = np.moveaxis(moved, 0, 1).reshape(-1, g * k)
         image = self.shapes.rows.T @ stacked - self.shapes.masses.T @ moved
@@ -134,7 +131,7 @@ class FoldSums(Stack):
 
     def moments(self, columns: Array) -> Moments:
         """Compute the moments of what remains of the shapes with columns (g, m', k)."""
-        if self.is_uniform:
+        if self.shapes.is_uniform:
             centred = columns - columns.mean(axis=-2, keepdims=True)
             scatters = (centred.mT @ centred)[:, None]
         else:
@@ -144,7 +141,7 @@ class FoldSums(Stack):
 
     def complete_sizes(self, reference: Array, squared_scales: Array) -> Array:
         """Estimate the sizes (g, n) of the shapes with their missing landmarks where S has them."""
-        if self.is_uniform:
+        if self.shapes.is_uniform:
             return np.sqrt(self.squares)
         centred, visible = self.centre_points(), self._get_visible()
         squares = np.einsum("gnmd,gnmd->gn", centred, centred)
@@ -161,8 +158,9 @@ class FoldSums(Stack):
         """Return which of the remaining landmarks each shape has, (g, n, m')."""
         return np.moveaxis(self.shapes.geometry.visible[:, self.remaining], 1, 0)
 
-    def sum_projections(self) -> Array:
-        """Compute Σ (ΓQ)(ΓQ)ᵀ (g, m', m'), Q an orthonormal basis of D̄_K."""
+    @cached_property
+    def projections(self) -> Array:
+        """(g, m', m'): Σ (ΓQ)(ΓQ)ᵀ, Q an orthonormal basis of D̄_K: what anchors elastic folds."""
         weights = self.shapes.geometry.weights
         if weights is not None:
             weights = np.moveaxis(weights[:, self.remaining], 1, 0)

@@ -134,7 +134,13 @@ class ResidualCost:
 
     def residual_rows(self, landmarks: Index) -> Array:
         """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
-        return np.concatenate([factor.residual_rows(landmarks) for factor in self.factors])
+        forms = []
+        for factor in self.factors:
+            form, batch = -factor.explained_rows(landmarks), factor.batch
+            weights = batch.visible if batch.weights is None else batch.weights
+            form[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
+            forms.append(form)
+        return np.concatenate(forms)
 
     def preconditioner(self) -> LowRankInverse:
         """Return a cheap approximation of P⁻¹."""

@@ -172,38 +172,19 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     signs[0] *= sides.majority  # the first column is negated where most shapes are mirrored
     reference *= signs
 
-    directions = find_reference_directions(spectrum.axes, reference, shapes.rank)
-    looseness = compute_looseness(proportions, shapes.n_dims * shapes.visible.sum())
     excess = compute_excess(spectrum, proportions.matrix)
-    condition, free_directions, storage = cost.condition, cost.rank_deficiency, cost.storage
     warps = cost.fit_warps(reference)
-    diagnostics = SpectralDiagnostics(
-        spectrum=spectrum.values,
-        translation_cost=float(np.linalg.norm(warps.translation)),
-        offset=float(np.linalg.norm(reference.mean(axis=0))),
-        extent=float(np.abs(reference).max()),
-        votes=sides.votes * sides.majority,
-        condition=condition,
-        free_directions=free_directions,
-        residuals=spectrum.residuals,
-        converged=spectrum.converged,
-        excess=excess,
-        similarity_residual=float(proportions.residual),
-        looseness=float(looseness),
-        proportions_converged=bool(proportions.converged),
-        proportions_determined=bool(proportions.determined),
-        proportions=method.proportions if isinstance(method.proportions, str) else "given",
-        n_dims=shapes.n_dims,
-        rounds=proportions.rounds,
-        method=spectrum.method,
-        storage=storage,
-        n_products=spectrum.n_products,
-        n_agreed_axes=n_agreed,
-        gap=spectrum.gap,
-        cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, shapes.visible, shapes.rank),
-    )
-    findings = tuple(
-        check_solution(diagnostics, directions, shapes.names, shapes.landmarks, method.tuning)
+    diagnostics, findings = diagnose_reference(
+        shapes,
+        cost,
+        method,
+        spectrum,
+        proportions,
+        reference,
+        sides.votes * sides.majority,
+        warps.translation,
+        excess,
+        n_agreed,
     )
     return DeformableFit(
         reference,
@@ -214,6 +195,75 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         spectrum,
         warps.translation,
     )
+
+
+def diagnose_reference(
+    shapes: ShapeSet,
+    cost: WarpCost,
+    method: Method,
+    spectrum: Spectrum,
+    proportions: Proportions,
+    reference: Array,
+    votes: Index,
+    translation: Array,
+    excess: float,
+    n_agreed: int,
+) -> tuple[SpectralDiagnostics, tuple[Finding, ...]]:
+    """Collect the diagnostics of a reference, and what they find.
+
+    Parameters
+    ----------
+    shapes : ShapeSet
+    cost : WarpCost
+        Of the warps: that of the shapes themselves, also for a fold.
+    method : Method
+    spectrum : Spectrum
+        The axes of which the reference is made.
+    proportions : Proportions
+    reference : ndarray of shape (m, d)
+    votes : ndarray of shape (n,)
+        The side each shape is on.
+    translation : ndarray of shape (m,)
+        P1.
+    excess : float
+        Relative excess of the cost over the optimum for the same Λ.
+    n_agreed : int
+        The axes that were added since the shapes agree on them.
+    """
+    axes, visible, rank = spectrum.axes, shapes.visible, shapes.rank
+    directions = find_reference_directions(axes, reference, rank)
+    # the relative standard error of the loosest direction of A
+    firmness = np.maximum(proportions.firmness, FLAT**2)
+    looseness = proportions.residual / np.sqrt(shapes.n_dims * visible.sum() * firmness)
+    diagnostics = SpectralDiagnostics(
+        spectrum=spectrum.values,
+        gap=float(spectrum.gap),
+        cohesion=compute_cohesion(axes, spectrum.next_vector, visible, rank),
+        translation_cost=float(np.linalg.norm(translation)),
+        offset=float(np.linalg.norm(reference.mean(axis=0))),
+        extent=float(np.abs(reference).max()),
+        votes=votes,
+        condition=cost.condition,
+        free_directions=cost.rank_deficiency,
+        residuals=spectrum.residuals,
+        converged=bool(spectrum.converged),
+        excess=excess,
+        similarity_residual=float(proportions.residual),
+        looseness=float(looseness),
+        proportions_converged=bool(proportions.converged),
+        proportions_determined=bool(proportions.determined),
+        proportions=method.proportions if isinstance(method.proportions, str) else "given",
+        n_dims=shapes.n_dims,
+        rounds=proportions.rounds,
+        method=spectrum.method,
+        storage=cost.storage,
+        n_products=int(spectrum.n_products),
+        n_agreed_axes=n_agreed,
+    )
+    findings = check_solution(
+        diagnostics, directions, shapes.names, shapes.landmarks, method.tuning
+    )
+    return diagnostics, tuple(findings)
 
 
 def add_agreed_axes(
@@ -290,12 +340,6 @@ def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array
     if axes.shape[-1] <= rank:
         return axes
     return np.asarray(np.linalg.svd(reference, full_matrices=False)[0][..., :rank])
-
-
-def compute_looseness(proportions: Proportions, count: int | Array) -> Array:
-    """Compute the relative standard error of the loosest direction of A, for ``count`` numbers."""
-    firmness = np.maximum(proportions.firmness, FLAT**2)
-    return np.asarray(proportions.residual / np.sqrt(count * firmness))
 
 
 def compute_excess(spectrum: Spectrum, matrix: Array) -> float:

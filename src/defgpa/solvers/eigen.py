@@ -34,9 +34,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, lapack
+from scipy.linalg import eigh, lapack
 
-from defgpa.arrays import Array, Mask
+from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.diagnostics.checks import compute_cohesion
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 from defgpa.tuning import Tuning
@@ -98,34 +98,37 @@ class WeightedCost(Cost, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
-    """The k cheapest axes of a cost."""
+class Spectrum(Stack):
+    """The k cheapest axes of a cost; those of several folds have a leading axis …."""
 
-    axes: Array  # (m, k): orthonormal columns, cheapest first
-    values: Array  # (≥ k + 1,): the smallest eigenvalues, ascending; k of them if there are no more
-    residuals: Array  # (k,): ‖Px − σx‖
-    next_vector: Array  # (m,): the cheapest direction that is not among the axes
-    converged: bool  # whether the residuals reached their tolerance
+    axes: Array  # (…, m, k): orthonormal columns, cheapest first
+    values: Array  # (…, ≥ k + 1): the smallest eigenvalues, ascending; k if there are no more
+    residuals: Array  # (…, k): ‖Px − σx‖
+    next_vector: Array  # (…, m): the cheapest direction that is not among the axes
+    converged: Mask | bool  # (…): whether the residuals reached their tolerance
     method: str
-    n_products: int  # with P; 0 for the dense solver
-    mixing: Array | None = None  # (k, k): T; axis k of the cost is axes @ T[:, k]; None: T = I
+    n_products: Index | int  # (…): with P; 0 for the dense solver
+    mixing: Array | None = None  # (…, k, k): T; axis k of the cost is axes @ T[:, k]; None: T = I
 
     @property
     def n_axes(self) -> int:
         """The number of axes, k."""
-        return int(self.axes.shape[1])
+        return int(self.axes.shape[-1])
 
     @property
-    def next_value(self) -> float:
-        """The eigenvalue after those of the axes; infinite if there is none."""
-        return float(self.values[self.n_axes]) if len(self.values) > self.n_axes else np.inf
+    def next_value(self) -> Array:
+        """(…): the eigenvalue after those of the axes; infinite if there is none."""
+        if self.values.shape[-1] > self.n_axes:
+            return np.asarray(self.values[..., self.n_axes])
+        return np.full(self.values.shape[:-1], np.inf)
 
     @property
-    def gap(self) -> float:
-        """(σ_{k+1} − σ_k) / σ_{k+1}; 0 if there is no next eigenvalue."""
-        if len(self.values) <= self.n_axes or not self.next_value > 0.0:
-            return 0.0
-        return float(1.0 - self.values[self.n_axes - 1] / self.next_value)
+    def gap(self) -> Array:
+        """(…): (σ_{k+1} − σ_k) / σ_{k+1}; 0 if there is no next eigenvalue."""
+        following = self.next_value
+        is_finite = (following > 0.0) & np.isfinite(following)
+        last = self.values[..., self.n_axes - 1]
+        return np.where(is_finite, 1.0 - last / np.where(is_finite, following, 1.0), 0.0)
 
     def truncate(self, count: int) -> Spectrum:
         """Return the spectrum of the first axes, with the next one to judge them by."""
@@ -133,12 +136,19 @@ class Spectrum:
             return self
         return replace(
             self,
-            axes=self.axes[:, :count],
-            values=self.values[: count + 1],
-            residuals=self.residuals[:count],
-            next_vector=self.axes[:, count],
-            mixing=None if self.mixing is None else self.mixing[:count, :count],
+            axes=self.axes[..., :count],
+            values=self.values[..., : count + 1],
+            residuals=self.residuals[..., :count],
+            next_vector=self.axes[..., count],
+            mixing=None if self.mixing is None else self.mixing[..., :count, :count],
         )
+
+
+def stack_spectra(spectra: Sequence[Spectrum]) -> Spectrum:
+    """Stack the spectra of folds that have equally many axes."""
+    names = ("axes", "values", "residuals", "next_vector", "converged", "n_products")
+    arrays = {name: np.stack([getattr(spectrum, name) for spectrum in spectra]) for name in names}
+    return Spectrum(**arrays, method=spectra[0].method)
 
 
 class EigenSolver(Protocol):
@@ -270,7 +280,7 @@ def find_cheapest_axes(
         spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
         if not spectrum.converged:
             spectrum = find_lowest_axes(centred.dense()[None], count)[0]
-    return spectrum if roots is None else restore_axes([spectrum], roots)[0]
+    return spectrum if roots is None else restore_axes(spectrum, roots)
 
 
 @dataclass(frozen=True)
@@ -282,7 +292,7 @@ class Dense:
         return find_lowest_axes(cost.dense()[None], count)[0]
 
 
-def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
+def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
     """Find the ``count`` lowest eigenvectors of each symmetric matrix (g, m, m) by LAPACK.
 
     The bisection of eigenvalues stops early, since inverse iteration then finds their vectors to
@@ -291,13 +301,11 @@ def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
     """
     last = min(count, matrices.shape[-1] - 1)
     largest = np.abs(np.einsum("gmm->gm", matrices)).max()  # of a cost, the largest entry is there
-    # without the checks of scipy's eigh, which take as long as a small decomposition
-    *sizes, _ = lapack.dsyevr_lwork(matrices.shape[-1], lower=1)
-    work: dict[str, Any] = dict(zip(("lwork", "liwork"), map(int, sizes), strict=True))
-    work |= {"range": "I", "il": 1, "iu": last + 1, "lower": 1, "abstol": BISECTION_TOL * largest}
-    results = [lapack.dsyevr(matrix.T, **work) for matrix in matrices]
-    if any(info for *_, info in results):
-        raise LinAlgError("the eigenvalues of the cost were not found by LAPACK's dsyevr")
+    # without the checks of scipy's eigh, which take as long as a small decomposition; with the
+    # least workspace, since LAPACK's reduction by blocks of columns takes longer here
+    settings: dict[str, Any] = {"range": "I", "il": 1, "iu": last + 1, "lower": 1}
+    settings |= {"abstol": BISECTION_TOL * largest, "lwork": 8 * matrices.shape[-1]}
+    results = [lapack.dsyevx(matrix.T, **settings) for matrix in matrices]
     vectors = np.stack([columns for _, columns, *_ in results])
     images = matrices @ vectors
     values, turns = np.linalg.eigh(vectors.mT @ images)
@@ -306,24 +314,22 @@ def find_lowest_axes(matrices: Array, count: int) -> list[Spectrum]:
     residuals = np.sqrt(np.einsum("gmk,gmk->gk", errors, errors))
     overlaps = np.abs(vectors.mT @ vectors - np.eye(last + 1)).max(axis=(1, 2))
     is_rough = (overlaps > 1e-10) | (residuals.max(axis=1) > RESIDUAL_TOL * largest)
+    is_rough |= np.array([info != 0 for *_, info in results])
     for i in np.flatnonzero(is_rough):
         all_values, all_vectors = eigh(matrices[i], driver="evd", check_finite=False)
         values[i], vectors[i] = all_values[: last + 1], all_vectors[:, : last + 1]
         errors = matrices[i] @ vectors[i, :, :count] - vectors[i, :, :count] * values[i, :count]
         residuals[i] = np.linalg.norm(errors, axis=0)
-    return [
-        Spectrum(*arrays, True, "dense", 0)
-        for arrays in zip(
-            vectors[:, :, :count], values, residuals, vectors[:, :, last], strict=True
-        )
-    ]
+    axes, following = vectors[:, :, :count], vectors[:, :, last]
+    sure, zeros = np.ones(len(values), dtype=bool), np.zeros(len(values), dtype=np.intp)
+    return Spectrum(axes, values, residuals, following, sure, "dense", zeros)
 
 
-def find_dense_axes(costs: WeightedCost, method: Method, count: int) -> list[Spectrum]:
+def find_dense_axes(costs: WeightedCost, method: Method, count: int) -> Spectrum:
     """Find the ``count`` cheapest axes of several folds, whose costs are one stack, by LAPACK."""
     centred, roots = centre_cost(costs, method)
     spectra = find_lowest_axes(centred.dense(), count)
-    return spectra if roots is None else restore_axes(spectra, roots)
+    return spectra if roots is None else replace(restore_axes(spectra, roots), mixing=None)
 
 
 @dataclass(frozen=True)
@@ -384,20 +390,19 @@ def centre_cost(cost: WeightedCost, method: Method) -> tuple[Cost, Array | None]
     return method.centering.apply(scaled, roots), roots
 
 
-def restore_axes(spectra: Sequence[Spectrum], roots: Array) -> list[Spectrum]:
-    """Return spectra of y = (C/n)^½ x, one or those of all folds, with the axes x in their place.
+def restore_axes(spectrum: Spectrum, roots: Array) -> Spectrum:
+    """Return a spectrum of y = (C/n)^½ x with the axes x in their place.
 
     They are given as orthonormal columns whose first k span the k cheapest x, for every k.
     ``roots`` (…, m) are those of ``centre_cost``.
     """
-    roots = roots.reshape(-1, roots.shape[-1])  # one row per spectrum
-    axes = np.stack([spectrum.axes for spectrum in spectra])
-    following = np.stack([spectrum.next_vector for spectrum in spectra])[..., None]
-    columns = np.concatenate([axes, following], axis=-1) / roots[..., None]
+    columns = np.concatenate([spectrum.axes, spectrum.next_vector[..., None]], axis=-1)
+    columns /= roots[..., None]
     # moved so that the mean of every x is what its weighted mean was
     weights = roots**2
     means = (weights[..., None, :] @ columns) / weights.sum(axis=-1)[..., None, None]
-    columns = columns - columns.mean(axis=-2, keepdims=True) + means
+    columns -= columns.mean(axis=-2, keepdims=True)
+    columns += means
     axes, mixing = np.linalg.qr(columns[..., :-1])
     following = columns[..., -1:]
     beyond = following - axes @ (axes.mT @ following)
@@ -405,10 +410,7 @@ def restore_axes(spectra: Sequence[Spectrum], roots: Array) -> list[Spectrum]:
     # of as many axes as there are landmarks the last is also the next one
     is_new = lengths > 1e-8 * np.linalg.norm(following, axis=-2, keepdims=True)
     beyond = np.where(is_new, beyond / np.where(is_new, lengths, 1.0), 0.0)
-    return [
-        Spectrum(axis, s.values, s.residuals, b, s.converged, s.method, s.n_products, mix)
-        for axis, s, b, mix in zip(axes, spectra, beyond[..., 0], mixing, strict=True)
-    ]
+    return replace(spectrum, axes=axes, next_vector=beyond[..., 0], mixing=mixing)
 
 
 @dataclass(frozen=True, eq=False)

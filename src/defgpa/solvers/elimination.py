@@ -344,18 +344,13 @@ class Factor(ABC):
         indicator[landmarks, np.arange(len(landmarks))] = 1.0
         return self.project(indicator)
 
-    def residual_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
+    def explained_rows(self, landmarks: Index) -> Array:
+        """Compute the rows (b, p, m) of these landmarks of UUᵀ of every shape."""
         rows = np.empty((len(self.batch.shapes), len(landmarks), self.batch.n_landmarks))
         for shape, projection in enumerate(self.feature_rows(landmarks)):
             image = np.zeros((self.batch.n_landmarks, len(landmarks)))
             self.restrict_to_shape(shape).expand(projection[None], image)
-            rows[shape] = -image.T
-        return self._add_weights(rows, landmarks)
-
-    def _add_weights(self, rows: Array, landmarks: Index) -> Array:
-        weights = self.batch.visible if self.batch.weights is None else self.batch.weights
-        rows[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
+            rows[shape] = image.T
         return rows
 
     def restrict_to_shape(self, shape: int) -> Self:
@@ -390,9 +385,9 @@ class StoredFactor(Factor):
         """Return the rows of U of these landmarks, transposed (b, l, p)."""
         return self.rows[:, :, landmarks]
 
-    def residual_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (b, p, m) of these landmarks of the residual forms Γ − UUᵀ."""
-        return self._add_weights(-(self.rows[:, :, landmarks].mT @ self.rows), landmarks)
+    def explained_rows(self, landmarks: Index) -> Array:
+        """Compute the rows (b, p, m) of these landmarks of UUᵀ of every shape."""
+        return np.asarray(self.rows[:, :, landmarks].mT @ self.rows)
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Add the rows of these landmarks of Σ U C onto an image (p, k)."""

@@ -21,7 +21,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, symmetrise
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.davidson import Eigenpairs, find_bottom_eigenpairs
-from defgpa.solvers.eigen import Iterative, Spectrum
+from defgpa.solvers.eigen import Iterative, Spectrum, stack_spectra
 from defgpa.solvers.elimination import StoredFactor
 from defgpa.solvers.leave_out import SINGULAR, LeftOutFeatures
 
@@ -67,7 +67,7 @@ class FeatureSpace:
         """(nl,): QᵀŨᵀ C^½ 1."""
         return np.asarray(self.decomposition[1].T @ (self.rows @ np.sqrt(self.cost.totals)))
 
-    def find_axes(self, folds: LeftOutFeatures, count: int, solver: Iterative) -> list[Spectrum]:
+    def find_axes(self, folds: LeftOutFeatures, count: int, solver: Iterative) -> Spectrum:
         """Find the ``count`` cheapest axes of C_K^-½ P' C_K^-½ of g folds, the constant one aside.
 
         For warps with free translations. The eigenvalues are those of P' where all landmarks have
@@ -104,7 +104,7 @@ class FeatureSpace:
                     found.n_products,
                 )
             )
-        return spectra
+        return stack_spectra(spectra)
 
 
 @dataclass(frozen=True, eq=False)

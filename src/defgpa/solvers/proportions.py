@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask, compute_norms
+from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
 from defgpa.geometry import Geometry, Moments, compute_moments
 from defgpa.procrustes import find_nearest_orthogonal
 from defgpa.solvers.eigen import Method
@@ -44,7 +44,7 @@ class Sides:
 
 
 @dataclass(frozen=True, eq=False)
-class Proportions:
+class Proportions(Stack):
     """S = X A, and how well similarities of the shapes agree with it."""
 
     matrix: Array  # (…, k, d): A
