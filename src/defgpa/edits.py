@@ -220,7 +220,7 @@ class EditLog:
     undone: tuple[Edit, ...] = ()  # the last one is redone first
 
     def add(self, edit: Edit) -> EditLog:
-        """Return the log with one more edit; what was undone before cannot be redone any more."""
+        """Return the log with one more edit, and without undone ones to redo."""
         return EditLog((*self.edits, edit))
 
     def undo(self) -> EditLog:

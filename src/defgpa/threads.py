@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 USUAL_FEATURES = 64  # of a warp that bends
-_LITTLE = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
+_SMALL_WORK = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
 
 
 _thread_state = local()
@@ -112,7 +112,7 @@ def use_threads(allowed: int | None = None) -> Iterator[None]:
 
 def choose_threads(features: int) -> AbstractContextManager[None]:
     """Choose one thread for work on few features, else as many as allowed."""
-    return one_blas_thread() if features <= _LITTLE else use_threads()
+    return one_blas_thread() if features <= _SMALL_WORK else use_threads()
 
 
 def split_range(size: int, block: int) -> list[slice]:

@@ -154,7 +154,7 @@ SMALL = 200_000  # bytes that are allowed in these tests
 def little_memory(monkeypatch):
     """Almost nothing may be unpacked; and nothing larger is ever asked for."""
     monkeypatch.setattr("defgpa.io.limits._MIN_BYTES", SMALL)
-    monkeypatch.setattr("defgpa.io.limits._MULTIPLE", 1)
+    monkeypatch.setattr("defgpa.io.limits._MAX_RATIO", 1)
     tracemalloc.start()
     yield
     peak = tracemalloc.get_traced_memory()[1]
@@ -352,7 +352,7 @@ def test_a_result_that_unpacks_to_too_much_is_refused(tmp_path, request):
 def test_a_header_of_a_result_that_would_become_too_much_is_refused(tmp_path, monkeypatch):
     _, stored = saved(tmp_path / "r.npz")
     text = b"[" + b"{}," * 20_000 + b"{}]"
-    monkeypatch.setattr("defgpa.io.limits._MULTIPLE", 1)
+    monkeypatch.setattr("defgpa.io.limits._MAX_RATIO", 1)
     np.savez_compressed(tmp_path / "r.npz", **stored, header=np.frombuffer(text, "u1"))
     monkeypatch.setenv("DEFGPA_MAX_BYTES", str(5 * SMALL))
     with pytest.raises(FormatError, match=r"r\.npz: its header takes more than"):

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 import threading
 
-IMPORTS = threading.RLock()
+IMPORT_LOCK = threading.RLock()

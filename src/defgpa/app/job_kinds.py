@@ -23,7 +23,7 @@ from defgpa.model_selection import (
 )
 from defgpa.shapes import Shapes
 
-_CURVE = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
+_SMOOTHINGS = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
 
 
 def choose_work(
@@ -117,8 +117,8 @@ def choose_smoothing(job: Job, shapes: Shapes, method: Method) -> dict[str, obje
     estimator = method.estimator
     fixed = {"rigidities": [method.rigidity]} if method.kind == "elastic" else {}
     with collect_notes() as notes:
-        for number, value in enumerate(_CURVE):
-            job.tell("stage", text=f"Smoothing {value:g}", done=number, total=len(_CURVE))
+        for number, value in enumerate(_SMOOTHINGS):
+            job.tell("stage", text=f"Smoothing {value:g}", done=number, total=len(_SMOOTHINGS))
             path = select_smoothing(
                 estimator,
                 shapes,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Method:
     @property
     def estimator(self) -> AlignmentEstimator:
         """The estimator, not fitted."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
             from defgpa.warps import Affine, ThinPlateSpline
 
@@ -117,7 +117,7 @@ class Method:
 
 def describe_estimator(estimator: AlignmentEstimator) -> Method | None:
     """Return the method (settings of the page) of an estimator; None if there is none like it."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
         from defgpa.warps import Affine, ThinPlateSpline
 

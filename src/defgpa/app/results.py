@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from defgpa.app.analyses import Analysis
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.jobs import Job
 from defgpa.app.project import EDITS, RESULTS, Project
 from defgpa.app.scripts import write_commands, write_python
@@ -143,7 +143,7 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa import plot
 
     alignment, pca = analysis.alignment, analysis.pca
@@ -170,7 +170,7 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
 
 
 def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.report import write_report
 
     anova = _fit_test(project, analysis)
@@ -198,7 +198,7 @@ def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
 
 def describe_methods(project: Project, analysis: Analysis) -> str:
     """Return the paragraph for the methods section of an article, with its references."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.report import write_methods
 
     anova = _fit_test(project, analysis)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.jobs import Job, Jobs
 from defgpa.app.pages import read_assets
 from defgpa.app.project import Project, Workspace, receive_file
@@ -149,7 +149,7 @@ class Server:
 
     def start_job(self, project: Project, values: Values) -> dict[str, object]:
         """Start long work; its progress is listened to elsewhere."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.app.job_kinds import choose_work
 
         kind = str(values.get("kind") or "")
@@ -185,7 +185,7 @@ class Server:
 
     def _analyse(self, project: Project) -> Analysis:
         """Return the analysis of the project in its present state, computed once."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.app.analyses import Analysis
 
         study, method = project.study, project.method

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.settings import Reading
 from defgpa.app.thread_warnings import collect_notes
 from defgpa.arrays import Array
@@ -158,7 +158,7 @@ class Study:
     @cached_property
     def superimposition(self) -> Alignment:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.estimators import EuclideanGPA
 
         return EuclideanGPA(scaling=True)._solve(self.shapes)
@@ -166,7 +166,7 @@ class Study:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What looks wrong with the shapes; apart from the superimposition, which is quicker."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.estimators import EuclideanGPA
 
         with collect_notes():
@@ -175,7 +175,7 @@ class Study:
     @cached_property
     def completion(self) -> Completion:
         """The missing landmarks, estimated; once for the page and the statistics."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.statistics.sample import complete_once
 
         return complete_once(self.superimposition)
@@ -183,7 +183,7 @@ class Study:
     @cached_property
     def sizes(self) -> list[float | None]:
         """The centroid size of every specimen of the files; None for specimens not analysed."""
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.statistics import centroid_sizes
 
         sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
@@ -215,7 +215,7 @@ class Study:
         It is posed in the L1 norm, so that swapped or misplaced landmarks do not tilt it. None
         where the specimen is not analysed or shows too little.
         """
-        with IMPORTS:
+        with IMPORT_LOCK:
             from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
 
         name = self.all_shapes.names[specimen]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from defgpa.completion import Completion
 
 _MAX_ROWS = 15
-_FAR = "far outside"
+_FAR_LABEL = "far outside"
 
 
 @options.command("complete", "defgpa complete skulls.tps -o completed/")
@@ -115,7 +115,7 @@ def _show(console: Console, result: Completion) -> None:
             shapes.names[i],
             shapes.landmarks[j],
             float(result.uncertainty[i, j]),
-            _FAR * int(result.far[i, j]),
+            _FAR_LABEL * int(result.far[i, j]),
         ]
         for i, j in places[order]
     ]
@@ -137,4 +137,4 @@ def _show_by_shape(console: Console, result: Completion, relative: Array) -> Non
     title = (
         f"{int(count.sum()):,} landmarks estimated in {len(order)} shapes, the least certain first"
     )
-    console.table(title, ["shape", "estimated", "uncertainty / size", _FAR], rows)
+    console.table(title, ["shape", "estimated", "uncertainty / size", _FAR_LABEL], rows)

@@ -159,7 +159,7 @@ class Console:
         return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
 
     def result(self, results: Mapping[str, object]) -> None:
-        """Write the results for machines, if they were asked for."""
+        """Write the results as JSON, if that was asked for."""
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one
             click.echo(json.dumps(to_json(results), indent=2, allow_nan=False))

@@ -16,7 +16,7 @@ from defgpa.cli._output import (
     refuse_inputs,
 )
 
-_NEXT = {
+_NEXT_STEPS = {
     "slicermorph": "In 3D Slicer: module GPA, Load previous analysis, this folder.",
     "r": 'In R: x <- readRDS("superimposed.rds"), landmarks x coordinates x specimens.',
     "morphoj": "In MorphoJ: File, Create New Project, morphoj.txt.",
@@ -35,7 +35,7 @@ _NEXT = {
     help="Folder for the files; what an earlier export left there is replaced.",
 )
 @options.option(
-    "--to", "target", required=True, type=click.Choice(list(_NEXT)), help="Target program."
+    "--to", "target", required=True, type=click.Choice(list(_NEXT_STEPS)), help="Target program."
 )
 @options.option(
     "--space",
@@ -109,5 +109,5 @@ def command(
             names = [Path(file).relative_to(partial) for file in files]
     written = [str(folder / name) for name in names]
     list_files(console, written)
-    console.say(_NEXT[target])
+    console.say(_NEXT_STEPS[target])
     console.result({"files": written, "notes": console.notes})

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from defgpa.shapes import Shapes
 
 _MAX_ROWS = 40
-_MANY = 5  # shapes with the same trouble: more of them are one row
-_FEW_MIRRORED = 3  # shapes to name one by one
+_MAX_SINGLE_ROWS = 5  # shapes with the same trouble: more of them are one row
+_MAX_MIRRORED = 3  # shapes to name one by one
 _MAX_FITTED = 2_000_000  # coordinates; more would take minutes
-_FAR = "is far from all the others"
+_FAR_PHRASE = "is far from all the others"
 _MAX_WORDS = 12  # groups, columns or landmarks in a line
 
 
@@ -175,7 +175,7 @@ def _show_screening(console: Console, shapes: Shapes) -> dict[str, object]:
     _show_suspicions(console, list(_describe_suspicions(screening, suspects, shapes)))
     if screening.mirrored:
         names = [f"--mirror {shlex.quote(name)}" for name in screening.mirrored]
-        words = " ".join(names) if len(names) <= _FEW_MIRRORED else "--mirror auto"
+        words = " ".join(names) if len(names) <= _MAX_MIRRORED else "--mirror auto"
         console.say(f"If they were digitised on the other side: {words}")
     return {"alignable": True, "suspicious": _list_suspicions(screening, suspects, shapes)}
 
@@ -246,7 +246,7 @@ def _describe_suspicions(
         if name in explained:
             continue
         is_reversed = rejected.get(name) == "reversed"
-        yield name, "has its landmarks in reverse order" if is_reversed else _FAR
+        yield name, "has its landmarks in reverse order" if is_reversed else _FAR_PHRASE
     yield from _describe_sizes(
         {name: screening.sizes[shapes.index(name)] for name in screening.other_size}
     )
@@ -264,7 +264,7 @@ def _describe_suspicions(
 
 def _describe_suspect(suspect: Suspect) -> str:
     """Describe landmarks that do not fit, and where the first of them is expected."""
-    labels = format_some(suspect.landmarks, _MANY)
+    labels = format_some(suspect.landmarks, _MAX_SINGLE_ROWS)
     if suspect.reason == "exchanged":
         return f"landmarks {' and '.join(suspect.landmarks)} look exchanged"
     place, expected = (
@@ -278,7 +278,7 @@ def _describe_suspect(suspect: Suspect) -> str:
 
 def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """Yield shapes of outlying size with a phrase, many of them in one."""
-    if len(sizes) <= _MANY:
+    if len(sizes) <= _MAX_SINGLE_ROWS:
         for name, size in sizes.items():
             yield name, f"{_format_ratio(size)} the usual size: other units?"
         return
@@ -289,7 +289,7 @@ def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
 def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield shapes that are copies of others, likewise."""
-    if len(pairs) <= _MANY:
+    if len(pairs) <= _MAX_SINGLE_ROWS:
         for name, first in pairs:
             yield name, f"has the very coordinates of {first}"
         return

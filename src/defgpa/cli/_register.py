@@ -19,9 +19,9 @@ from defgpa.cli._output import (
     write_shapes_twice,
 )
 
-_SHOWN = 10  # shapes in the table: those that fit worst
-_FAR = 3  # times the largest error of the fit: a note is due
-_LARGER = 5  # times the usual size: likewise
+_MAX_ROWS = 10  # shapes in the table: those that fit worst
+_FAR_RATIO = 3  # times the largest error of the fit: a note is due
+_SIZE_RATIO = 5  # times the usual size: likewise
 
 if TYPE_CHECKING:
     from defgpa.alignment import Alignment
@@ -116,11 +116,11 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
 
     names = np.array(registered.shapes.names)
     worst = max(_measure_errors(alignment))
-    is_far = np.array(_measure_errors(registered)) > _FAR * worst
+    is_far = np.array(_measure_errors(registered)) > _FAR_RATIO * worst
     if is_far.any():
         console.note(
-            f"Left far from the reference, at more than {_FAR} times the RMSE_r of any shape of "
-            f"the fit ({worst:.3g}): {format_names(names[is_far])}."
+            f"Left far from the reference, at more than {_FAR_RATIO} times the RMSE_r of any shape "
+            f"of the fit ({worst:.3g}): {format_names(names[is_far])}."
         )
     finding = check_landmark_order(alignment.mean_shape, registered.shapes)
     if finding is not None:
@@ -132,10 +132,10 @@ def note_unlike(console: Console, registered: Alignment, alignment: Alignment) -
     ratio = new_sizes / np.median(sizes)
     # a similarity onto a reference in another order or mirrored says nothing about size
     unlike = {*registered.mirrored, *(finding.shapes if finding is not None else ())}
-    is_odd = ((ratio > _LARGER) | (ratio < 1 / _LARGER)) & ~np.isin(names, list(unlike))
+    is_odd = ((ratio > _SIZE_RATIO) | (ratio < 1 / _SIZE_RATIO)) & ~np.isin(names, list(unlike))
     if is_odd.any():
         console.note(
-            f"More than {_LARGER} times larger or smaller than the shapes of the fit: "
+            f"More than {_SIZE_RATIO} times larger or smaller than the shapes of the fit: "
             f"{format_names(names[is_odd])}. Other units?"
         )
 
@@ -149,10 +149,12 @@ def _show(
     """Show the specimens that fit worst, and how well all do."""
     from statistics import median
 
-    order = sorted(range(len(names)), key=lambda i: -errors[i])[:_SHOWN]
+    order = sorted(range(len(names)), key=lambda i: -errors[i])[:_MAX_ROWS]
     short = abbreviate([names[i] for i in order])
     rows = list(zip(short, [errors[i] for i in order], strict=True))
-    title = "Registered" if len(rows) == len(names) else f"Registered, the {_SHOWN} that fit worst"
+    title = (
+        "Registered" if len(rows) == len(names) else f"Registered, the {_MAX_ROWS} that fit worst"
+    )
     console.table(title, ["shape", "RMSE_r"], rows)
     console.say_paragraph(
         f"RMSE_r of {len(names)} registered specimens: median {median(errors):.4g}, maximum "

@@ -29,7 +29,7 @@ from defgpa.datasets._synthetic import (
 from defgpa.shapes import Shapes
 
 _SIZE = (260, 340)  # rows and columns of a picture
-_FINE = 2  # texture pixels per picture pixel
+_OVERSAMPLING = 2  # texture pixels per picture pixel
 _PAPER = np.array([244.0, 242.0, 243.0])
 _STAINS = {  # tissue, nuclei
     "HE": ((232, 160, 190), (110, 60, 140)),
@@ -117,8 +117,8 @@ def _make_tissue() -> tuple[Array, tuple[Array, Array, Array]]:
         The density of tissue and of nuclei, and fibres.
     """
     rng = np.random.default_rng(11)
-    rows, columns = (_FINE * size for size in _SIZE)
-    y, x = np.mgrid[:rows, :columns] / _FINE
+    rows, columns = (_OVERSAMPLING * size for size in _SIZE)
+    y, x = np.mgrid[:rows, :columns] / _OVERSAMPLING
     u, v = (x - 170.0) / 140.0, (y - 130.0) / 105.0
     lumps = ndimage.gaussian_filter(rng.normal(size=(rows, columns)), 45.0, mode="wrap")
     edge = u**2 + v**2 + 0.12 * lumps / lumps.std()
@@ -150,11 +150,11 @@ def _place_glands(rng: np.random.Generator) -> tuple[Array, Array]:
 
 def _paint_slice(layers: Sequence[Array], places: Array, stain: str) -> NDArray[np.uint8]:
     """Paint the picture whose pixels show these places of the tissue."""
-    at = _FINE * places[:, ::-1].T
+    at = _OVERSAMPLING * places[:, ::-1].T
     tissue, nuclei, fibres = (
         ndimage.map_coordinates(layer, at, order=1, mode="nearest")[:, None] for layer in layers
     )
     background, dark = (np.array(colour, dtype=np.float64) for colour in _STAINS[stain])
-    coloured = background + nuclei * (dark - background) + 6.0 * fibres
-    mixed = _PAPER + tissue * (coloured - _PAPER)
+    tissue_colour = background + nuclei * (dark - background) + 6.0 * fibres
+    mixed = _PAPER + tissue * (tissue_colour - _PAPER)
     return np.asarray(mixed.round().clip(0, 255), dtype=np.uint8).reshape(*_SIZE, 3)

@@ -17,9 +17,9 @@ from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Mask
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 
-_EXCHANGED = 1 / 3  # of its distance from its own place: so near is a landmark to the other's
-_TOGETHER = 1 / 3  # of their shifts: so alike are those of landmarks that moved together
-_REVERSED = 1 / 3  # of the residual as it is: so well fits a shape whose order was reversed
+_EXCHANGED_RATIO = 1 / 3  # of its distance from its own place: so near is a landmark to the other's
+_SHIFT_RATIO = 1 / 3  # of their shifts: so alike are those of landmarks that moved together
+_REVERSED_RATIO = 1 / 3  # of the residual as it is: so well fits a shape whose order was reversed
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def _explain_shape(alignment: Alignment, shape: int) -> Suspect:
     """Explain why a shape does not fit as a whole: its order may be reversed."""
     points, reference = alignment.shapes.points[shape], alignment.reference
     residuals = [_measure_residual(order, reference) for order in (points, points[::-1])]
-    is_reversed = residuals[1] < _REVERSED * residuals[0]
+    is_reversed = residuals[1] < _REVERSED_RATIO * residuals[0]
     no_landmarks = np.arange(0)
     return _make_suspect(alignment, shape, no_landmarks, "reversed" if is_reversed else "far")
 
@@ -122,7 +122,7 @@ def _group_landmarks(alignment: Alignment, shape: int) -> Iterator[tuple[Index, 
 def _find_exchanged(images: Array, places: Array) -> Iterator[tuple[int, int]]:
     """Yield pairs of landmarks each of which lies near the place of the other."""
     distances = cdist(images, places)
-    is_near = distances < _EXCHANGED * np.diag(distances)[:, np.newaxis]
+    is_near = distances < _EXCHANGED_RATIO * np.diag(distances)[:, np.newaxis]
     pairs = np.argwhere(np.triu(is_near & is_near.T, k=1))
     paired: set[int] = set()
     for a, b in pairs[np.argsort([distances[a, b] + distances[b, a] for a, b in pairs])]:
@@ -136,6 +136,6 @@ def _find_blocks(shifts: Array) -> list[Mask]:
     if not len(shifts):
         return []
     lengths = np.linalg.norm(shifts, axis=1)
-    is_alike = cdist(shifts, shifts) < _TOGETHER * np.minimum(lengths[:, np.newaxis], lengths)
+    is_alike = cdist(shifts, shifts) < _SHIFT_RATIO * np.minimum(lengths[:, np.newaxis], lengths)
     count, labels = connected_components(is_alike, directed=False)
     return [labels == number for number in range(count)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 
-_OTHER = np.array([-1.0, -1.0, 1.0])
+_SIGNS = np.array([-1.0, -1.0, 1.0])
 
 
 def convert_space(points: Array, declared: str | None, target: str | None) -> Array:
@@ -19,7 +19,7 @@ def convert_space(points: Array, declared: str | None, target: str | None) -> Ar
     """
     if declared is None or target is None or declared == target or points.shape[-1] != 3:
         return points
-    return points * _OTHER
+    return points * _SIGNS
 
 
 def express_missing_code(code: float, dim: int, space: str | None) -> Array:
@@ -30,4 +30,4 @@ def express_missing_code(code: float, dim: int, space: str | None) -> Array:
     plain = np.full((1, dim), float(code))
     if space is None or dim != 3:
         return plain
-    return np.concatenate([plain, plain * _OTHER])
+    return np.concatenate([plain, plain * _SIGNS])

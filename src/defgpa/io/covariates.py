@@ -26,8 +26,8 @@ from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import Shapes
 
 _EXCEL = (".xlsx", ".xlsm")
-_SAMPLE = 20  # rows that show whether the header lacks a cell
-_REPEATED = 2**12  # words of cells that are kept, since tables repeat them
+_N_SAMPLE_ROWS = 20  # rows that show whether the header lacks a cell
+_N_CACHED_WORDS = 2**12  # words of cells that are kept, since tables repeat them
 
 Columns = Mapping[str, Any]  # covariates by name, each with one value per shape
 
@@ -135,7 +135,7 @@ def _iterate_table(path: str | os.PathLike[str]) -> Iterator[list[str]]:
     place = Path(path)
     is_excel = place.suffix.lower() in _EXCEL or read_head(place).startswith(b"PK\x03\x04")
     lines = iter(_read_sheet(place)) if is_excel else _read_text_table(place)
-    first = list(islice(lines, _SAMPLE))
+    first = list(islice(lines, _N_SAMPLE_ROWS))
     if len(first) < 2:
         raise FormatError(
             f"{path}: expected a header and one row per shape; found {len(first)} lines."
@@ -162,7 +162,7 @@ def _read_text_table(path: Path) -> Iterator[tuple[int, list[str]]]:
         n_blank += 1
     delimiter = max(",;\t", key=header.count)
     reader = csv.reader(chain([""] * n_blank, [header], lines), delimiter=delimiter)
-    clean_cell = lru_cache(_REPEATED)(_clean_cell)
+    clean_cell = lru_cache(_N_CACHED_WORDS)(_clean_cell)
     try:
         for row in reader:
             cells = list(map(clean_cell, row))
@@ -209,7 +209,7 @@ def _format_cell(cell: object) -> str:
 def _match_rows(path: str | os.PathLike[str], names: Sequence[str]) -> _Match:
     """Find the rows of specimens by each column of a table, and keep no others."""
     expected = set(map(_normalise, names))
-    normalise = lru_cache(_REPEATED)(_normalise)
+    normalise = lru_cache(_N_CACHED_WORDS)(_normalise)
     table = _iterate_table(path)
     header, first_rows, n_rows = next(table), list[list[str]](), 0
     columns = [_Column() for _ in header]

@@ -27,7 +27,7 @@ from defgpa.shapes import number_labels
 if TYPE_CHECKING:
     from scipy.interpolate import CubicSpline
 
-_NAMED = "curve:"  # before the name of a curve, until it has a number
+_NAME_MARK = "curve:"  # before the name of a curve, until it has a number
 _OWN_NAME = re.compile(r"(curve|outline)([1-9][0-9]*)_([1-9][0-9]*)")
 _OTHER_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)[ _.:-]([0-9]+)", re.IGNORECASE)
 _SHORT_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)", re.IGNORECASE)
@@ -54,13 +54,13 @@ def equalise_curves(specimens: Sequence[Sourced], count: int | None) -> list[Sou
 
 def name_curve_point(curve: str, number: int) -> str:
     """Name a point of a curve that its file names; `equalise_curves` numbers the curves of all."""
-    return f"{_NAMED}{curve}_{number}"
+    return f"{_NAME_MARK}{curve}_{number}"
 
 
 def _number_curves(specimens: Sequence[Sourced]) -> list[Sourced]:
     """Replace the names of curves by numbers, the same one for the same name in all specimens."""
     names = (name for specimen in specimens for name in specimen.curves)
-    prefixes = dict.fromkeys(n.rpartition("_")[0] for n in names if n.startswith(_NAMED))
+    prefixes = dict.fromkeys(n.rpartition("_")[0] for n in names if n.startswith(_NAME_MARK))
     numbers = {prefix: f"curve{k}" for k, prefix in enumerate(prefixes, 1)}
     return [
         _rename_curves(specimen, numbers) if numbers and specimen.curves else specimen
@@ -95,7 +95,7 @@ def _has_unequal_labels(specimens: Sequence[Sourced]) -> bool:
 
 
 def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
-    """Put the points behind the landmarks whose labels number the points of curves.
+    """Move points whose labels number the points of curves behind the landmarks.
 
     The labels of at least three points of a curve count from 0 or 1, or are all the same.
     """

@@ -30,7 +30,7 @@ SPECIMEN_COST = 800  # bytes that a specimen takes, its points apart
 FILE_COST = 12_000  # bytes that a file of an archive takes: a block of the disk, and its reading
 GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
-_MULTIPLE = 100  # of the size of a file
+_MAX_RATIO = 100  # of the size of a file
 _MIN_BYTES = 64_000_000
 
 _max_memory: ContextVar[float | None] = ContextVar("max_memory", default=None)
@@ -53,7 +53,7 @@ def get_max_bytes(size: int) -> int:
         return int(max_memory)
     value = os.environ.get(VARIABLE, "")
     try:
-        return max(int(float(value)) if value else _MIN_BYTES, _MULTIPLE * size)
+        return max(int(float(value)) if value else _MIN_BYTES, _MAX_RATIO * size)
     except (ValueError, OverflowError):
         raise FormatError(f"{VARIABLE} must be a number of bytes. Got {value!r} instead.") from None
 

@@ -27,7 +27,7 @@ from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
 _NO_POINTS = np.empty((0, 0))
-_MOST_NAMED = 20  # specimens in a sentence about those that are unfinished
+_MAX_NAMES = 20  # specimens in a sentence about those that are unfinished
 
 
 def merge_documents(read: Read, options: ReadOptions) -> Shapes:
@@ -120,7 +120,7 @@ def _drop_incomplete(
         usual = next(specimen for specimen in present if len(specimen.points) == m)
         raise _explain_unequal_counts(read, usual, odd, counts[m])
     counted = [f"{_abbreviate_name(specimen)} ({len(specimen.points)})" for specimen in odd]
-    warn(f"Left out as unfinished (most have {m} landmarks): {format_some(counted, _MOST_NAMED)}.")
+    warn(f"Left out as unfinished (most have {m} landmarks): {format_some(counted, _MAX_NAMES)}.")
     complete = [specimen for specimen in specimens if len(specimen.points) in (0, m)]
     return complete, {"incomplete": tuple(specimen.name for specimen in odd)}
 
@@ -155,7 +155,7 @@ def _explain_unequal_counts(
         remedy += f", or leave unfinished specimens out ({name_option('incomplete', 'drop')})"
     return FormatError(
         f"All shapes must have the same landmarks: {first} has {len(first.points)}"
-        f"{others}, {format_some(counts, _MOST_NAMED)}. {remedy}."
+        f"{others}, {format_some(counts, _MAX_NAMES)}. {remedy}."
     )
 
 

@@ -13,7 +13,7 @@ COMMON_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999
 
 
 def find_missing_code(shapes: Shapes, tuning: Tuning = DEFAULT) -> float | None:
-    """Find a number that all coordinates of some landmarks have, and no other comes near.
+    """Find a number that all coordinates of some landmarks equal, and no other comes near.
 
     Programs without another way to say "missing" write -1 or 9999. The coordinates are compared as
     they are in the file, before its scale.

@@ -30,7 +30,7 @@ from defgpa.io.specimen_names import make_sort_key
 from defgpa.io.text.lines import collect_warnings, warn
 
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip
-_PACKED = "what it packs"
+_PACKED_NAME = "what it packs"
 
 
 def make_packed_formats(formats: Sequence[Format]) -> tuple[Format, ...]:
@@ -55,7 +55,7 @@ def read_gz(path: Path, options: ReadOptions) -> Document:
     with TemporaryDirectory() as folder:
         unpacked = Path(folder, path.stem if path.suffix.lower() == ".gz" else path.name)
         with translate_errors(path, "gzip file"), gzip.open(path) as packed:
-            Budget(path).unpack_to(unpacked, packed.read, _PACKED)
+            Budget(path).unpack_to(unpacked, packed.read, _PACKED_NAME)
         return _read_unpacked(unpacked, path, options)
 
 
@@ -72,7 +72,7 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     members = [info for info in archive.infolist() if not info.is_dir()]
     budget = Budget(path)
     sizes = [FILE_COST + TEXT_COST * info.file_size for info in members]
-    budget.spend(sum(sizes), _PACKED)
+    budget.spend(sum(sizes), _PACKED_NAME)
     budget = Budget(path)  # what the directory says may not be so
     for info in members:
         parts = [p for p in info.filename.replace("\\", "/").split("/") if p.strip(".")]
@@ -82,7 +82,7 @@ def unpack_zip(path: Path, archive: zipfile.ZipFile, folder: Path) -> None:
         if target.exists():
             target = folder / "_".join(parts)
         with archive.open(info) as packed:
-            budget.unpack_to(target, packed.read, _PACKED)
+            budget.unpack_to(target, packed.read, _PACKED_NAME)
 
 
 def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:

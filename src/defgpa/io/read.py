@@ -26,7 +26,7 @@ _CHOICES = {
     "match": ("auto", "label", "position"),
     "incomplete": ("error", "drop"),
 }
-_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|[-+0-9.,]+")  # what differs from file to file
+_DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|[-+0-9.,]+")  # what differs from file to file
 
 
 def read_shapes(
@@ -166,7 +166,7 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
                     raise
                 messages.append(f"Passed over: {error}")
         for message in messages:
-            kind = _PARTICULARS.sub("", message.replace(str(path), ""))
+            kind = _DETAILS.sub("", message.replace(str(path), ""))
             messages_by_kind.setdefault(kind, []).append((message, path.name))
     for (first, _), *others in messages_by_kind.values():
         warn(

@@ -23,7 +23,7 @@ from defgpa.io.text import (
     trc,
 )
 
-_PLAIN: tuple[Format, ...] = (
+_UNPACKED: tuple[Format, ...] = (
     *tps.FORMATS,
     *nts.FORMATS,
     *morphologika.FORMATS,
@@ -42,7 +42,7 @@ _PLAIN: tuple[Format, ...] = (
     *csv.FORMATS,
     *meshes.FORMATS,
 )
-FORMATS: tuple[Format, ...] = (*_PLAIN, *make_packed_formats(_PLAIN))
+FORMATS: tuple[Format, ...] = (*_UNPACKED, *make_packed_formats(_UNPACKED))
 
 
 def find_format(name: str) -> Format:
@@ -68,5 +68,5 @@ def find_formats_by_suffix(path: Path) -> list[Format]:
 
 def list_suffixes() -> str:
     """List all suffixes once, for a sentence."""
-    suffixes = dict.fromkeys(suffix for f in _PLAIN for suffix in f.suffixes)
+    suffixes = dict.fromkeys(suffix for f in _UNPACKED for suffix in f.suffixes)
     return f"{', '.join(suffixes)}, all of them also packed (.gz, .zip)"

@@ -238,7 +238,7 @@ class Comparison:
 
     @property
     def best(self) -> MethodFigures | None:
-        """The row of the least relative CVE; None if no method has one."""
+        """The row with the least relative CVE; None if no method has one."""
         return self[self.ranking[0]] if self.ranking else None
 
     def __getitem__(self, name: str) -> MethodFigures:
@@ -578,7 +578,7 @@ def _subtract_errors(best: _Trial, other: _Trial) -> Array:
 
 
 def _probability(differences: Array) -> float:
-    """Of landmarks predicted so much better by chance, paired, and of either being the better."""
+    """Compute the two-sided P of the paired signed-rank test that a method predicts better."""
     if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count

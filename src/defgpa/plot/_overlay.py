@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
     from defgpa.model_selection import CrossValidation
 
-_MANY: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)))  # no pale end
+_SEQUENTIAL: Colormap = ListedColormap(
+    colormaps["viridis"](np.linspace(0.0, 0.88, 256))
+)  # no pale end
 _MAX_SURFACES = 12  # over each other: more would be a blur
-_FEW: Colormap = ListedColormap(list(GROUP_COLOURS))
+_CATEGORICAL: Colormap = ListedColormap(list(GROUP_COLOURS))
 
 
 def overlay(
@@ -244,10 +246,10 @@ def _prepare_pair(
 def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None) -> Artist:
     """Draw all landmarks of all shapes, coloured by shape; few meshes as translucent surfaces."""
     n, m, d = points.shape
-    has_few = n <= _FEW.N
+    has_few = n <= _CATEGORICAL.N
     if surface is not None and n <= _MAX_SURFACES:
         for i, shape in enumerate(points):
-            colour = _FEW(i % _FEW.N)
+            colour = _CATEGORICAL(i % _CATEGORICAL.N)
             drawn = style.draw_surface(ax, shape, surface, facecolors=colour, alpha=0.15)
         return drawn
     numbers = np.repeat(np.arange(n), m)
@@ -259,9 +261,9 @@ def _draw_cloud(ax: style.AnyAxes, points: Array, surface: style.Surface | None)
     return ax.scatter(
         *flat[order].T,
         c=numbers[order],
-        cmap=_FEW if has_few else _MANY,
+        cmap=_CATEGORICAL if has_few else _SEQUENTIAL,
         vmin=-0.5 if has_few else 0,
-        vmax=_FEW.N - 0.5 if has_few else n - 1,
+        vmax=_CATEGORICAL.N - 0.5 if has_few else n - 1,
         s=(0.6 * style.choose_marker_size(m)) ** 2,
         alpha=max(0.35, style.choose_opacity(n)),
         linewidths=0,

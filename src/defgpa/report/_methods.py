@@ -20,7 +20,7 @@ from defgpa.warps import ThinPlateSpline
 if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
-_UNCHANGING = (Action.ACCEPT, Action.LINK, Action.UNLINK)
+_NO_CHANGE = (Action.ACCEPT, Action.LINK, Action.UNLINK)
 _REFERENCES = {
     "Adams 2014": "Adams, D. C. (2014). A generalized K statistic for estimating phylogenetic "
     "signal from shape and other high-dimensional multivariate data. Systematic Biology, 63, "
@@ -142,7 +142,7 @@ def _describe_data(alignment: Alignment) -> str:
 
 def _describe_edits(edits: Iterable[Edit]) -> list[str]:
     """Count the corrections of each kind; accepted findings and links change no coordinate."""
-    actions = [edit.action for edit in edits if edit.action not in _UNCHANGING]
+    actions = [edit.action for edit in edits if edit.action not in _NO_CHANGE]
     if not actions:
         return []
     counts = ", ".join(f"{action} ({count})" for action, count in Counter(actions).items())

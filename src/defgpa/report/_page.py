@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from defgpa.model_selection import Comparison, CrossValidation, SmoothingPath
 
 _SCRIPTS = ("data", "theme", "space", "plots", "charts", "components", "controls", "main")
-_EXTRA = 'A report needs plotly and jinja2: pip install "defgpa[report]".'
+_INSTALL_HINT = 'A report needs plotly and jinja2: pip install "defgpa[report]".'
 _MAX_SUSPECTS = 50  # rows of the table of landmarks that were left out
 _REASONS = {
     "exchanged": "exchanged with each other",
@@ -122,7 +122,7 @@ def write_report(
             f"The cross-validation is of shapes (n, m, d) = {cross_validation.predicted.shape}, "
             f"the alignment of {measured}. Give the one of the same shapes."
         )
-    plotly, _ = import_extra("plotly.offline", _EXTRA), import_extra("jinja2", _EXTRA)
+    plotly, _ = import_extra("plotly.offline", _INSTALL_HINT), import_extra("jinja2", _INSTALL_HINT)
     display = choose_display(alignment, links, max_drawn)
     columns = find_group_columns(alignment.shapes, data)
     origin = provenance or {}
@@ -317,7 +317,7 @@ def _count_missing(alignment: Alignment) -> dict[str, object] | None:
 @cache
 def _load_templates() -> Environment:
     """Return the templates, each compiled when it is first asked for."""
-    jinja2 = import_extra("jinja2", _EXTRA)
+    jinja2 = import_extra("jinja2", _INSTALL_HINT)
     return jinja2.Environment(
         loader=jinja2.PackageLoader("defgpa.report"),
         autoescape=True,

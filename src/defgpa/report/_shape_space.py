@@ -22,7 +22,7 @@ LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is
 _MIN_SPECIMENS = 4  # fewer make no cloud, and no quartiles
 _MAX_KNOTS = 300  # of the spline that bends the grid
 _MAX_ROWS = 40  # of the tables
-_LISTED = 10
+_MAX_LISTED = 10
 
 
 def build_shape_space(
@@ -117,7 +117,7 @@ def _tabulate_outliers(ranking: Outliers) -> dict[str, object]:
     grouped, count = any(ranking.groups), int(ranking.flagged.sum())
     rows = [
         {**row, "distance": format_number(row["distance"]), "limit": format_number(row["limit"])}
-        for row in ranking.table()[: min(max(_LISTED, count), _MAX_ROWS)]
+        for row in ranking.table()[: min(max(_MAX_LISTED, count), _MAX_ROWS)]
     ]
     cells = [
         {
@@ -125,7 +125,7 @@ def _tabulate_outliers(ranking: Outliers) -> dict[str, object]:
             "distance": format_number(row["distance"], 3),
             "score": format_number(row["score"], 2),
         }
-        for row in ranking.landmark_table(_LISTED)
+        for row in ranking.landmark_table(_MAX_LISTED)
         if row["outlier"]
     ]
     return {

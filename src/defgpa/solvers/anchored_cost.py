@@ -117,7 +117,7 @@ def make_anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dens
 def invert_by_most_complete_shape(
     cost: ResidualCost, rows: Array, firmness: float
 ) -> LowRankInverse:
-    """(D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ with the shape that sees the most.
+    """Return (D^½ (I − UUᵀ + κQQᵀ) D^½)⁻¹ of the shape with the most landmarks.
 
     Q = U C with C = UᵀQ, so that I − UUᵀ + κQQᵀ = I − ŨŨᵀ with Ũ = U (I − κCCᵀ)^½.
     """

@@ -1,4 +1,4 @@
-r"""Sums over the landmarks of centred shapes: all that proportions and poses ask of the points.
+r"""Sums over the landmarks of centred shapes, all that proportions and poses depend on.
 
 With the points D̄ of a shape about their centroid, weights Γ and columns X of any reference these
 are D̄ᵀΓX, D̄ᵀΓD̄ and their like. Landmarks J that are left out only take their terms away, and

@@ -165,12 +165,12 @@ def refine_ridge(batch: Batch, columns_of: Callable[[slice], Array], ridge: Ridg
     if poor.any():
         gram = _sum_grams(lambda part: compute_features(part) @ first.inverse, parts)
         first = first.replace(poor, correct_ridge(first, gram, penalty)[poor])
-    bad = np.isinf(first.condition)
-    if bad.any():
-        triangles = _reduce_to_triangles(lambda part: compute_features(part)[bad], parts)
-        count = batch.total_weights[chosen][bad]
-        stacked = append_penalty_rows(triangles, penalty[bad])
-        first = first.replace(bad, ridge_from_features(stacked, count, rounding[bad]))
+    is_bad = np.isinf(first.condition)
+    if is_bad.any():
+        triangles = _reduce_to_triangles(lambda part: compute_features(part)[is_bad], parts)
+        count = batch.total_weights[chosen][is_bad]
+        stacked = append_penalty_rows(triangles, penalty[is_bad])
+        first = first.replace(is_bad, ridge_from_features(stacked, count, rounding[is_bad]))
     return ridge.replace(chosen, first)
 
 
@@ -219,10 +219,10 @@ def correct_ridge(first: Ridge, gram: Array, penalty: Array) -> Ridge:
     second = ridge_from_normal_matrix(normal)
     far_off = np.abs(np.einsum("bll->bl", normal) - 1.0).max(axis=1, initial=0.0) > 0.5
     # beyond, a direction may be free, and only rounding in R charges it
-    hopeless = ~(first.condition < 1e13)
-    unsound = hopeless | far_off | ~(second.condition < POOR_CONDITION)
+    is_hopeless = ~(first.condition < 1e13)
+    is_unsound = is_hopeless | far_off | ~(second.condition < POOR_CONDITION)
     return Ridge(
         first.inverse @ second.inverse,
-        np.where(unsound, np.inf, first.condition),
+        np.where(is_unsound, np.inf, first.condition),
         second.rank_deficiency,
     )

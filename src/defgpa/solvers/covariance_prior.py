@@ -33,11 +33,11 @@ from defgpa.errors import DegenerateShapeError, format_names
 from defgpa.geometry import Geometry
 from defgpa.threads import map_blocks, split_range
 
-_PAIRED = 128  # shapes: 16,384 pairs
+_MAX_PAIRED = 128  # shapes: 16,384 pairs
 
 
 def covariance_prior(
-    geometry: Geometry, names: Sequence[str], paired: int = _PAIRED, at_a_time: int = 512
+    geometry: Geometry, names: Sequence[str], paired: int = _MAX_PAIRED, at_a_time: int = 512
 ) -> Array:
     """Estimate Λ (d,), the eigenvalues of the reference covariance, largest first.
 
@@ -60,7 +60,7 @@ def estimate_prior(
     landmark_blocks: Callable[[], Parts],
     groups: Callable[[], Parts],
     names: Sequence[str],
-    paired: int = _PAIRED,
+    paired: int = _MAX_PAIRED,
 ) -> Array:
     """Estimate Λ (d,) of shapes that come in blocks of landmarks, or in groups of shapes."""
     if len(names) <= paired:

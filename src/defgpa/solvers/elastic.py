@@ -124,10 +124,10 @@ def descend(
     accuracy, rounding, tiny = 1e-10, 1e-7, np.finfo(np.float64).tiny
     reference = start - start.mean(axis=-2, keepdims=True)
     change = left = np.full(start.shape[:-2], np.inf)
-    ended = np.zeros(start.shape[:-2], dtype=bool)
+    has_converged = np.zeros(start.shape[:-2], dtype=bool)
     costs: list[Array] = []
     pose, _ = anchors.fit_poses(reference, dial.scaling)
-    while len(costs) < tuning.max_rounds and not ended.all():
+    while len(costs) < tuning.max_rounds and not has_converged.all():
         pulled = dial.firmness * anchors.sums.combine(pose)
         # an iterative solve may leave a hundredth of the last change
         better = inverse.solve(pulled, reference, 1e-2 * np.minimum(change, 1.0))
@@ -143,15 +143,15 @@ def descend(
         left = np.where(change < accuracy, change, change * slowly / (1.0 - slowly))
         # what an inexact solve leaves must not be taken for the end
         sure = before < rounding
-        ended |= sure & ((left < accuracy) | ((falling >= 1.0) & (change < rounding)))
+        has_converged |= sure & ((left < accuracy) | ((falling >= 1.0) & (change < rounding)))
         # the warps explain everything but rounding: any reference is as good
-        ended |= (falling >= 1.0) & (costs[-1] < 1e-13)
+        has_converged |= (falling >= 1.0) & (costs[-1] < 1e-13)
         reference = better
         if dial.scaling:
             # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
             size = np.asarray(np.exp2(np.round(np.log2(compute_norms(better)))))[..., None, None]
             reference, pose = better / size, pose / size[..., None]
-    return Descent(reference, np.stack(costs), left, ended)
+    return Descent(reference, np.stack(costs), left, has_converged)
 
 
 def _compute_relative_cost(squares: Array, total: Array, energy: Array, dial: Dial) -> Array:
@@ -326,7 +326,7 @@ def fit_elastic(
 def fit_rigid_start(
     points: Array, side: Index, names: Sequence[str] = (), weights: Array | None = None
 ) -> Array:
-    """(m, d): the mean of similarities of shapes (n, m, d) with NaN, mirrored ones mirrored."""
+    """Return the mean (m, d) of similarities of shapes (n, m, d), mirrored ones mirrored."""
     turned = points.copy()
     turned[side < 0, :, 0] *= -1.0
     return fit_rigid(turned, SIMILARITY, names, weights=weights).reference

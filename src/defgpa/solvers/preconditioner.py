@@ -84,8 +84,8 @@ class LowRankInverse:
         """Multiply residuals (m, k) by the inverse."""
         scaled = self.outer[:, None] * residuals
         projected = self.cost.project_onto_features(self.inner[:, None] * scaled)
-        amplified = (self.modes.T @ projected) / (1.0 - self.strengths)[:, None]
-        bent = self.cost.expand_features(self.modes @ amplified)
+        gains = (self.modes.T @ projected) / (1.0 - self.strengths)[:, None]
+        bent = self.cost.expand_features(self.modes @ gains)
         return self.outer[:, None] * (scaled + self.inner[:, None] * bent)
 
 

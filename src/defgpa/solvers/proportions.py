@@ -27,10 +27,10 @@ from defgpa.procrustes import find_nearest_orthogonal
 from defgpa.solvers.eigen import Method
 
 FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
-_CLEARLY = 4.0  # the other side must leave four times the squared error: twice the RMS
+_CLEAR_RATIO = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are determined
-_PLAIN = 10  # rounds before the descent is extrapolated
+_N_PLAIN_ROUNDS = 10  # rounds before the descent is extrapolated
 _MEMORY = 8  # rounds that are extrapolated
 
 
@@ -121,7 +121,7 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     # of a flat shape both sides are the same but for rounding, which prefers nothing
     preferred = (same - mirrored > _SIDELESS * better).astype(np.intp)
     preferred -= mirrored - same > _SIDELESS * better
-    votes = np.where(1.0 - worse**2 / size > _CLEARLY * left, preferred, 0)
+    votes = np.where(1.0 - worse**2 / size > _CLEAR_RATIO * left, preferred, 0)
     clear, leaning = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
     majority = np.where(clear != 0, clear, leaning)
     majority = np.where(majority == 0, 1, majority)
@@ -154,7 +154,7 @@ def fit_rigid_proportions(
         return mixed
     together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
-    apart = together.residual > _CLEARLY * mixed.residual + 1e-6
+    apart = together.residual > _CLEAR_RATIO * mixed.residual + 1e-6
     return _select(apart, mixed, together)
 
 
@@ -234,11 +234,11 @@ def _descend(
         better = descent.run_round(matrix)
         before, change = change, compute_norms(better - matrix)
         # an extrapolated descent has some ten changes of a round still to come
-        left = _estimate_remaining(change, before) if rounds < _PLAIN else 10.0 * change
+        left = _estimate_remaining(change, before) if rounds < _N_PLAIN_ROUNDS else 10.0 * change
         converged |= left < accuracy
-        if rounds + _MEMORY >= _PLAIN:
+        if rounds + _MEMORY >= _N_PLAIN_ROUNDS:
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
-        ahead = better if rounds < _PLAIN else _extrapolate(moments, descent, steps)
+        ahead = better if rounds < _N_PLAIN_ROUNDS else _extrapolate(moments, descent, steps)
         matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
     return matrix, rounds, converged
 
@@ -320,11 +320,11 @@ def _extrapolate(
     matrices, changes = (np.stack(part, axis=-1) for part in zip(*steps, strict=True))
     shape, count = matrices.shape[:-1], matrices.shape[-1]
     matrices, changes = (part.reshape(*shape[:-2], -1, count) for part in (matrices, changes))
-    plain = matrices[..., -1] + changes[..., -1]
+    undamped = matrices[..., -1] + changes[..., -1]
     differences = np.diff(changes, axis=-1)
     weights = np.linalg.pinv(differences, rcond=1e-10) @ changes[..., -1:]
-    ahead = plain - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
-    candidates = [vector.reshape(shape) for vector in (plain, ahead)]
+    ahead = undamped - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
+    candidates = [vector.reshape(shape) for vector in (undamped, ahead)]
     left = [_compute_residual(moments, a, descent.fit_similarities(a)[1]) for a in candidates]
     return np.where((left[1] > left[0])[..., None, None], *candidates)
 

@@ -13,8 +13,10 @@ from defgpa.solvers.l1_superimposition import Superimposition
 _RIGID_ROUNDS = 8  # of reweighted similarities before any warp
 _RIGID_CAUTION = 1.2  # a landmark must be so many times as far off for similarities
 _MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, shapes bend
-_AS_WELL = 1.2  # of the residuals of warps: where those of similarities are smaller, they judge
-_EXCHANGED = 1 / 2  # of its distance from its own place: so near is a landmark to the other's
+_SIMILARITY_GAIN = (
+    1.2  # of the residuals of warps: where those of similarities are smaller, they judge
+)
+_EXCHANGED_RATIO = 1 / 2  # of its distance from its own place: so near is a landmark to the other's
 _EXCHANGED_FACTOR = 2.0  # on the scores of such landmarks
 _DOUBTFUL_LEVEL = 1.5  # of the median residual of a shape, against that of the others
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
@@ -46,7 +48,7 @@ class RigidVerdict(NamedTuple):
 
         Then a landmark that is far off for similarities is wrong, though a warp may follow it.
         """
-        return bool(np.nanmedian(self.lengths) < _AS_WELL * np.nanmedian(lengths))
+        return bool(np.nanmedian(self.lengths) < _SIMILARITY_GAIN * np.nanmedian(lengths))
 
 
 def judge_by_similarities(
@@ -83,7 +85,9 @@ def find_exchanged(rigid: Superimposition) -> Mask:
         visible = np.flatnonzero(np.isfinite(distances[shape]))
         to_places = cdist(rigid.superimposed[shape, visible], rigid.reference[visible])
         own = np.diag(to_places)
-        is_nearer = np.maximum(to_places, to_places.T) < _EXCHANGED * np.minimum.outer(own, own)
+        is_nearer = np.maximum(to_places, to_places.T) < _EXCHANGED_RATIO * np.minimum.outer(
+            own, own
+        )
         exchanged[shape, visible] = is_nearer.any(axis=1)
     return exchanged
 

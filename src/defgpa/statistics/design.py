@@ -204,7 +204,7 @@ def design(
 
 
 def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:
-    """Say which term of a formula has no value for some shapes, and why."""
+    """Explain which term of a formula has no value for some shapes."""
     quoted = re.search("`(.+?)`", message)
     term = quoted[1] if quoted else formula
     reason = "log and sqrt are of positive numbers, scale and poly of numbers that differ"

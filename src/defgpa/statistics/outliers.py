@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
-_FEWEST = 4  # specimens that predictions can be made from
+_MIN_SPECIMENS = 4  # specimens that predictions can be made from
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +246,9 @@ _LIMITS: dict[str, Callable[[Array, float], float]] = {
 
 def _measure_from_predictions(completed: Array, visible: Mask) -> Array:
     """Measure the distance (n, m) of landmarks from their left-out prediction, at unit size."""
-    if len(completed) < _FEWEST:
+    if len(completed) < _MIN_SPECIMENS:
         raise ShapeError(
-            f"Landmarks are predicted from at least {_FEWEST} specimens; there are "
+            f"Landmarks are predicted from at least {_MIN_SPECIMENS} specimens; there are "
             f"{len(completed)}."
         )
     specimens = rotate_onto_mean(scale_to_unit_size(completed))
@@ -273,7 +273,7 @@ def _measure_block(specimens: Array, visible: Mask) -> Array:
     worst, limit = np.nan_to_num(scores).max(axis=1), _compute_limit(scores[visible], _FAR_OUT)
     # at least three quarters say what is usual: those whose oddest landmark is the least odd
     is_sound = worst <= max(limit, float(np.quantile(worst, 0.75)))
-    if is_sound.sum() < _FEWEST:
+    if is_sound.sum() < _MIN_SPECIMENS:
         return lengths
     lengths[is_sound] = _predict_each(specimens[is_sound], visible[is_sound])
     medians = _compute_medians(lengths[is_sound])

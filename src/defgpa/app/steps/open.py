@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from defgpa import __version__
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.project import FILES, Project, Workspace
 from defgpa.app.requests import Values, get_text
 from defgpa.app.steps.look import describe_project
@@ -47,7 +47,7 @@ def create_project(workspace: Workspace, values: Values) -> dict[str, object]:
 
 def _load_sample(name: str) -> Shapes:
     """Return a bundled set; imported here, for synthetic sets load much of scipy."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa import datasets
 
     match name:

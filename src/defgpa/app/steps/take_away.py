@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
-from defgpa.app.imports import IMPORTS
+from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.project import Project
 from defgpa.app.requests import Values
 from defgpa.app.scripts import write_commands, write_python
@@ -24,7 +24,7 @@ _SHOWN = {".html": "text/html; charset=utf-8", ".png": "image/png", ".svg": "ima
 
 def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:
     """Send what is on the screen as Python, as commands and as a paragraph."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.app.results import describe_methods
 
     return {
@@ -36,7 +36,7 @@ def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[s
 
 def show_results(project: Project, values: Values) -> dict[str, object]:
     """List the files that were written, and the results that can be."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.app.results import PARTS, list_results
 
     return {"files": list_results(project), "parts": PARTS}
@@ -44,7 +44,7 @@ def show_results(project: Project, values: Values) -> dict[str, object]:
 
 def send_archive(project: Project, values: Values) -> Response:
     """Send everything that was written as one zip."""
-    with IMPORTS:
+    with IMPORT_LOCK:
         from defgpa.app.results import list_results
 
     content = BytesIO()

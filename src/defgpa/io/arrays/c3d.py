@@ -17,7 +17,7 @@ from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import make_unique, warn
 
 _BLOCK = 512
-_SIGN = 0x50  # the second byte of the header, and of the parameters
+_MAGIC_BYTE = 0x50  # the second byte of the header, and of the parameters
 _ORDERS = {84: "<", 86: ">"}  # processors: Intel, MIPS
 
 
@@ -43,7 +43,7 @@ def read_c3d(path: Path, options: ReadOptions) -> Document:
 def _find_byte_order(data: bytes) -> str:
     """Find the byte order, ``<`` or ``>``, by the processor that the parameters state."""
     start = _BLOCK * (data[0] - 1) if data else 0
-    if len(data) < _BLOCK or data[1] != _SIGN or start + 4 > len(data) or start < _BLOCK:
+    if len(data) < _BLOCK or data[1] != _MAGIC_BYTE or start + 4 > len(data) or start < _BLOCK:
         raise ValueError("it has no parameters")
     processor = data[start + 3]
     if processor not in _ORDERS:
@@ -113,7 +113,7 @@ FORMATS = (
         name="c3d",
         suffixes=(".c3d",),
         looks_like=lambda head: (
-            len(head) > _BLOCK and head[1] == _SIGN and 1 < head[0] < 128 and b"\0" in head
+            len(head) > _BLOCK and head[1] == _MAGIC_BYTE and 1 < head[0] < 128 and b"\0" in head
         ),
         read=read_c3d,
         write=None,

@@ -22,7 +22,7 @@ from defgpa.io.limits import Budget
 # cell (list), a struct (dict), a sparse matrix, or None for what has no meaning here.
 Value = Any  # arrays, text, sparse matrices, and dicts and lists of these
 
-DEEPEST = 16  # cells in cells in cells: a loop of references, not data
+MAX_DEPTH = 16  # cells in cells in cells: a loop of references, not data
 _HEADER = 128
 _NUMBERS = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
@@ -101,7 +101,7 @@ def parse_mat5(data: bytes, budget: Budget) -> dict[str, Value]:
         if kind == _COMPRESSED:
             kind, content = reader.unpack(content)
         if kind == _MATRIX and len(content):
-            name, value = reader.parse_matrix(content, DEEPEST)
+            name, value = reader.parse_matrix(content, MAX_DEPTH)
             variables[name] = value
     return variables
 

@@ -27,7 +27,7 @@ from defgpa.io.arrays.axes import (
     to_real_numbers,
 )
 from defgpa.io.arrays.mat_bytes import (
-    DEEPEST,
+    MAX_DEPTH,
     OVERHEAD,
     Sparse,
     Value,
@@ -226,7 +226,7 @@ def _read_hdf_variables(path: Path) -> dict[str, Value]:
     h5py = import_extra("h5py", how)
     with translate_errors(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
-        return {name: reader.value(file[name], DEEPEST) for name in _list_members(file)}
+        return {name: reader.value(file[name], MAX_DEPTH) for name in _list_members(file)}
 
 
 def _list_members(group: h5py.Group) -> list[str]:

@@ -38,9 +38,17 @@ from defgpa.io.text.variables import get_variable_columns
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 Arrays = Mapping[str, RawArray]
-_PLAIN = PER_SHAPE_METADATA - {"variables"}
-_KNOWN = _PLAIN | {"points", "names", "landmarks", "landmark_names", "faces", "space", "links"}
-_KNOWN |= {"weights"}
+_LIST_METADATA = PER_SHAPE_METADATA - {"variables"}
+_MEMBER_NAMES = _LIST_METADATA | {
+    "points",
+    "names",
+    "landmarks",
+    "landmark_names",
+    "faces",
+    "space",
+    "links",
+}
+_MEMBER_NAMES |= {"weights"}
 _MAX_HEADER = 2**16  # bytes: as much as version 1 of the format can have
 
 
@@ -112,9 +120,11 @@ def write_npz(path: Path, shapes: Shapes) -> None:
     if shapes.links:
         arrays["links"] = np.array(shapes.links, dtype=np.int64)
     columns = {
-        key: value for key, value in get_variable_columns(shapes).items() if key not in _KNOWN
+        key: value
+        for key, value in get_variable_columns(shapes).items()
+        if key not in _MEMBER_NAMES
     }
-    columns |= {key: shapes.metadata[key] for key in _PLAIN & shapes.metadata.keys()}
+    columns |= {key: shapes.metadata[key] for key in _LIST_METADATA & shapes.metadata.keys()}
     for key, values in sorted(columns.items()):
         for kind in (str, (int, float, np.integer, np.floating)):
             if all(isinstance(value, kind) for value in values):
@@ -143,12 +153,12 @@ def _read_members(path: Path, variable: str | None) -> dict[str, RawArray]:
                 f"it holds {list_names(sorted(members)) or 'nothing'}. "
                 f"Name the one to read: {name_option('variable')}."
             )
-        wanted = {key: member for key, member in members.items() if key in _KNOWN}
+        wanted = {key: member for key, member in members.items() if key in _MEMBER_NAMES}
         arrays = read_archive(path, archive, wanted, (budget := Budget(path)))
         columns = {
             key: member
             for key, member in members.items()
-            if key not in _KNOWN and _may_be_column(archive, member, arrays["points"].shape)
+            if key not in _MEMBER_NAMES and _may_be_column(archive, member, arrays["points"].shape)
         }
         return arrays | read_archive(path, archive, columns, budget)
 
@@ -234,14 +244,14 @@ def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str,
 def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[object]]:
     """Images, groups, scales …: what the archive says of each shape."""
     metadata: dict[str, list[object]] = {}
-    for key in sorted(_PLAIN & arrays.keys()):
+    for key in sorted(_LIST_METADATA & arrays.keys()):
         if arrays[key].shape != (count,):
             raise FormatError(
                 f"{path}: {key!r} must have one entry per shape, {count}; "
                 f"found size {arrays[key].shape}."
             )
         metadata[key] = arrays[key].tolist()
-    heads = [key for key in arrays if key not in _KNOWN and arrays[key].shape == (count,)]
+    heads = [key for key in arrays if key not in _MEMBER_NAMES and arrays[key].shape == (count,)]
     columns = [_parse_texts(path, arrays, head, count) or () for head in heads]
     if columns:
         metadata["variables"] = [

@@ -34,7 +34,7 @@ from defgpa.io.files import (
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
 from defgpa.io.limits import Budget, decompress, decompress_head
 
-_USUAL = ("land", "coords", "landmarks", "points", "A")
+_USUAL_NAMES = ("land", "coords", "landmarks", "points", "A")
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
 
 RValue = Any  # what rdata makes of an object of R
@@ -193,7 +193,7 @@ def _find_shapes(path: Path, variables: Variables, wanted: str | None) -> RValue
     if wanted is not None and wanted in variables and not any(wanted in able for able in groups):
         raise make_format_error(path, "landmarks", f"something else in {wanted!r}")
     able = next((able for able in groups if able), [])
-    return variables[choose_variable(path, variables, able, _USUAL, wanted)]
+    return variables[choose_variable(path, variables, able, _USUAL_NAMES, wanted)]
 
 
 def _to_array(value: RValue) -> RawArray:

@@ -123,7 +123,7 @@ class Polygons:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[float] | RawArray]) -> Polygons:
-        """Build from one sequence of corners per polygon."""
+        """Build polygons from a sequence of corners each."""
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 

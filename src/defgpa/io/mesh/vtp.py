@@ -93,7 +93,7 @@ def _format_data_array(name: str, values: RawArray) -> str:
 
 
 def _join_pieces(pieces: Sequence[Mesh]) -> Mesh:
-    """Join the pieces one after another, with what all of them carry."""
+    """Join the pieces one after another, with the fields that all of them have."""
     before = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
     coloured = [piece.colours for piece in pieces if piece.colours is not None]
     shared = [n for n in pieces[0].scalars if all(n in piece.scalars for piece in pieces)]

@@ -37,7 +37,7 @@ _POSITION = re.compile(  # Position X, x_coordinate, pos.y
     re.IGNORECASE,
 )
 _SERIAL = re.compile(r"(.*?)[ _.]?([0-9]{1,9})", re.DOTALL)  # ProcCoord1, RawCoord1, V1, 1
-_REPEATED = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
+_PANDAS_AXIS = re.compile(r"([xyz])(\.[0-9]+)?", re.IGNORECASE)  # x, then x.1 as pandas writes it
 
 Axes = dict[str, list[int]]  # "x", "y", "z" to the columns that claim it
 Columns = tuple[tuple[str, ...] | None, Index]  # labels, unless only numbered; (m, d) columns
@@ -144,7 +144,7 @@ def _find_axis_columns(heads: Sequence[str]) -> list[tuple[str, int]]:
     bare = [match["axis"] if match else head for head, match in zip(bare, positions, strict=True)]
     if not {"x", "y"} <= set(bare):
         return []
-    return [(head[0], k) for k, head in enumerate(bare) if _REPEATED.fullmatch(head)]
+    return [(head[0], k) for k, head in enumerate(bare) if _PANDAS_AXIS.fullmatch(head)]
 
 
 def _find_repeated_axes(heads: Sequence[str]) -> Index | None:

@@ -56,7 +56,7 @@ from defgpa.io.text.transposed_tables import (
 from defgpa.io.text.variables import format_variables
 from defgpa.shapes import Shapes
 
-_UNFIT = r"^\s|\s$|[\r\n\0]"
+_FORBIDDEN = r"^\s|\s$|[\r\n\0]"
 _HOLDS = ("groups", "variables", "images", "comments", "weights")
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
 # Readers of all layouts, the surer ones first; the last takes whatever is left.
@@ -106,8 +106,8 @@ def read_points(path: Path, options: ReadOptions) -> Document:
 def write_wide(path: Path, shapes: Shapes) -> None:
     """Write one row a shape: ``id``, variables, then ``x1, y1, …``."""
     n, _, d = shapes.points.shape
-    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
-    names = replace_forbidden(shapes.names, _UNFIT, "name")
+    labels = replace_forbidden(shapes.landmarks, _FORBIDDEN, "landmark label")
+    names = replace_forbidden(shapes.names, _FORBIDDEN, "name")
     columns = format_variables(shapes)
     identifiers = columns.pop("id", names)  # of a table of covariates, mostly the names again
     if list(identifiers) != list(names):
@@ -124,8 +124,8 @@ def write_wide(path: Path, shapes: Shapes) -> None:
 
 def write_long(path: Path, shapes: Shapes) -> None:
     """Write one row a landmark: ``shape, landmark, x, y[, z][, weight]``, then variables."""
-    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
-    names = replace_forbidden(shapes.names, _UNFIT, "name")
+    labels = replace_forbidden(shapes.landmarks, _FORBIDDEN, "landmark label")
+    names = replace_forbidden(shapes.names, _FORBIDDEN, "name")
     columns = format_variables(shapes)
     values = shapes.points
     if shapes.has_weights:
@@ -141,7 +141,7 @@ def write_long(path: Path, shapes: Shapes) -> None:
 
 def write_points(path: Path, shapes: Shapes) -> None:
     """Write one shape under ``landmark, x, y[, z]``."""
-    labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
+    labels = replace_forbidden(shapes.landmarks, _FORBIDDEN, "landmark label")
     pairs = zip(labels, shapes.points[0].tolist(), strict=True)
     _write(path, ["landmark", *"xyz"[: shapes.n_dims]], ([label, *point] for label, point in pairs))
 

@@ -24,7 +24,7 @@ from defgpa.io.text.table import Table, parse_table, remove_guard
 from defgpa.io.text.transposed_tables import find_array_slices
 
 _MIN_BYTES = 1_000_000  # below, the plain reader takes no time either
-_SAMPLE = 5  # lines that show how a table is written
+_N_SAMPLE_LINES = 5  # lines that show how a table is written
 
 
 class _Rows(Sequence[Any]):
@@ -121,7 +121,7 @@ def _read_sample(path: Path) -> Table | None:
     """Read the first rows, if they are a table under a header that names coordinates."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
-            text = "".join(islice(stream, _SAMPLE))
+            text = "".join(islice(stream, _N_SAMPLE_LINES))
         if '"' in text or "\0" in text:
             return None
         table = parse_table(path, text)

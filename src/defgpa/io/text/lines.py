@@ -41,7 +41,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
 _BLOCK = 2**20  # characters that are read or parsed at once
-_TEXT = "its text"
+_TEXT_NAME = "its text"
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 
@@ -61,7 +61,7 @@ def read_text(path: Path) -> str:
     text = normalise_newlines(text)
     if not text.strip():
         raise FormatError(f"{path} is empty.")
-    budget.spend(WORD_COST * count_words(text), _TEXT)
+    budget.spend(WORD_COST * count_words(text), _TEXT_NAME)
     return text
 
 
@@ -91,7 +91,7 @@ def _open_budget(path: Path) -> Budget:
             f"Split it, store it as .npz, or set {VARIABLE} to more."
         )
     budget = Budget(path)
-    budget.spend(TEXT_COST * size, _TEXT)
+    budget.spend(TEXT_COST * size, _TEXT_NAME)
     return budget
 
 
@@ -115,7 +115,7 @@ def _refuse_binary(path: Path, text: str) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a file of JSON; a FormatError names the line where it is none."""
-    Budget(path).spend(TEXT_COST * path.stat().st_size, _TEXT)
+    Budget(path).spend(TEXT_COST * path.stat().st_size, _TEXT_NAME)
     text = decode_text(read_bytes(path))
     try:
         return json.loads(text)

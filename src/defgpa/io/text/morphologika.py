@@ -37,7 +37,7 @@ from defgpa.io.text.lines import (
 from defgpa.shapes import Metadata, Shapes
 
 _SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
-_SURE = re.compile(
+_SIGNATURE = re.compile(
     r"^[ \t]*\[ *(individuals|landmarks|dimensions|raw ?points) *\]", re.IGNORECASE | re.MULTILINE
 )
 _R_VECTOR = re.compile(r"c\((.*)\)")  # how R prints a column that it was given whole
@@ -283,7 +283,7 @@ FORMATS = (
     Format(
         "morphologika",
         (".txt", ".morphologika"),
-        lambda head: bool(_SURE.search(decode_head(head))),
+        lambda head: bool(_SIGNATURE.search(decode_head(head))),
         read_morphologika,
         write_morphologika,
         holds=("groups", "links", "polygons", "faces"),

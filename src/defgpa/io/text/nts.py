@@ -39,9 +39,9 @@ _QUOTES = "'\""  # they open a comment
 _HEADER = "1 rows[L] columns[L] flag [missing code] DIM=d"
 _DIM = re.compile(r"\bDIM\s*=\s*(\S+)", re.IGNORECASE)
 _SIZE = re.compile(r"([0-9]+)([A-Za-z]?)")
-_SURE = re.compile(r"\s*1\s+[0-9]+[LBE]?\s+[0-9]+L?(\s.*)?\bDIM\s*=", re.IGNORECASE)
+_SIGNATURE = re.compile(r"\s*1\s+[0-9]+[LBE]?\s+[0-9]+L?(\s.*)?\bDIM\s*=", re.IGNORECASE)
 
-_UNFIT = r"[\s\0]|^['\"]"  # a quote would make a comment of the line
+_FORBIDDEN = r"[\s\0]|^['\"]"  # a quote would make a comment of the line
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
 def write_nts(path: Path, shapes: Shapes) -> None:
     """Write one row per shape; labels of landmarks become labels of their columns."""
     n, m, d = shapes.points.shape
-    names = replace_forbidden(shapes.names, _UNFIT, "name")
+    names = replace_forbidden(shapes.names, _FORBIDDEN, "name")
     has_labels = shapes.landmarks != number_labels("", m)
     code = 9999  # or another number that no coordinate has
     while (shapes.points == code).any():
@@ -89,7 +89,7 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     flag = "0" if shapes.visible.all() else f"1 {code}"
     lines = [f"1 {n}L {m * d}{'L' * has_labels} {flag} DIM={d}", *names]
     if has_labels:
-        labels = replace_forbidden(shapes.landmarks, _UNFIT, "landmark label")
+        labels = replace_forbidden(shapes.landmarks, _FORBIDDEN, "landmark label")
         lines.append(" ".join(name_coordinates(labels, d)))
     rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
     lines += (" ".join(map(repr, row)) for row in rows)
@@ -201,7 +201,7 @@ def _parse_values(path: Path, header: _Header, data: Sequence[Line], disagree: D
 def _looks_like_nts(head: bytes) -> bool:
     lines = (line.strip() for line in decode_head(head).split("\n"))
     first = next((line for line in lines if line and line[0] not in _QUOTES), "")
-    return _SURE.match(first) is not None
+    return _SIGNATURE.match(first) is not None
 
 
 FORMATS = (Format("nts", (".nts", ".dta"), _looks_like_nts, read_nts, write_nts, holds=()),)

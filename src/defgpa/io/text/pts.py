@@ -40,7 +40,7 @@ from defgpa.shapes import Shapes
 
 _FACES = re.compile(r"version\s*:", re.IGNORECASE)
 _LANDMARK = re.compile(r"version\s+[0-9]", re.IGNORECASE)
-_SURE = re.compile(
+_SIGNATURE = re.compile(
     r"\s*(version(\s*:[^\n]*\n\s*n_points|[ \t]+[0-9.]+[ \t]*\n\s*[0-9]+[ \t]*\n)"
     r"|(point|index)[ \t]*\n\s*[0-9]+[ \t]*\n)",
     re.IGNORECASE,
@@ -167,7 +167,7 @@ FORMATS = (
     Format(
         "pts",
         (".pts",),
-        lambda head: bool(_SURE.match(decode_head(head))),
+        lambda head: bool(_SIGNATURE.match(decode_head(head))),
         read_pts,
         write_pts,
         one_shape_per_file=True,

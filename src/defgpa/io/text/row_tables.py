@@ -43,7 +43,7 @@ from defgpa.io.weights import (
     take_visibility,
 )
 
-_SAY_SHAPE = (*NAME_WORDS, *SHAPE_WORDS)
+_SHAPE_HEADS = (*NAME_WORDS, *SHAPE_WORDS)
 
 _MAX_COMPARABLE = 1e100  # coordinates whose squares are still numbers
 _CLEARLY_BETTER = 0.5  # of two readings, the misfit of the better in terms of the other's
@@ -79,7 +79,7 @@ def read_bare_rows(table: Table, options: ReadOptions) -> Document:
     if start == 0 and _has_identifiers(table, stop, options.dimension):
         start = 1
     heads = list_other_heads(table, range(start, table.width))
-    name = find_column(heads, _SAY_SHAPE)
+    name = find_column(heads, _SHAPE_HEADS)
     columns = _arrange_in_turn(table, list(range(start, stop)), options.dimension)
     return _build_shapes(table, columns, 0 if name is None and start else name, options)
 
@@ -172,7 +172,7 @@ def build_shapes_by_name(table: Table, columns: Columns, options: ReadOptions) -
     """Build shapes named by a column without coordinates, if there is one."""
     used_columns = columns[1].ravel().tolist()
     heads = list_other_heads(table, [*used_columns, *find_quality_columns(table.header, columns)])
-    name = find_column(heads, _SAY_SHAPE)
+    name = find_column(heads, _SHAPE_HEADS)
     return _build_shapes(table, columns, next(iter(heads), None) if name is None else name, options)
 
 
@@ -287,7 +287,7 @@ def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
     axes, shape, landmark = find_roles(table) or ((), None, None)
     if shape is None:
         return None
-    if table.header and find_column({0: simplify_head(table.header[shape])}, _SAY_SHAPE) is None:
+    if table.header and find_column({0: simplify_head(table.header[shape])}, _SHAPE_HEADS) is None:
         warn(f"{table.path}: column {table.header[shape].strip()!r} tells the shapes apart.")
     points, weights, quality = _read_points(table, axes, options)
     members: dict[str, list[int]] = {}

@@ -60,7 +60,7 @@ _FCSV_MARKS = (b"Markups fiducial file", b"# CoordinateSystem", b"# columns")
 _compact = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
 Point = tuple[float, float, float]
-_UNSEEN: Point = (math.nan, math.nan, math.nan)
+_MISSING: Point = (math.nan, math.nan, math.nan)
 
 
 # .mrk.json
@@ -201,7 +201,7 @@ def _parse_position(path: Path, k: int, point: JsonObject) -> Point:
     if status not in _STATUSES:
         raise make_format_error(path, f"a 'positionStatus' among {list_names(_STATUSES)}", status)
     if status != "defined" or position in (None, "", []):
-        return _UNSEEN
+        return _MISSING
     if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
         raise make_format_error(path, f"3 numbers as 'position' of control point {k}", position)
     try:
@@ -254,7 +254,7 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
     points, labels = [], []
     for line, row, defined in _parse_fcsv_rows(path, lines, columns):
         x, y, z = (parse_number(path, line, row[axis]) for axis in "xyz")
-        points.append((x, y, z) if defined else _UNSEEN)
+        points.append((x, y, z) if defined else _MISSING)
         labels.append(row.get("label", "").strip())
     if not points:
         raise make_format_error(path, "at least one row of coordinates", "none")

@@ -41,12 +41,12 @@ from defgpa.io.text.lines import (
 from defgpa.shapes import Metadata, Shapes, number_labels
 
 _KEY = re.compile(r"[A-Za-z][\w .-]*")
-_OPENS = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
+_OPENING = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
 _WITH_POINTS = (*_LANDMARKS, "POINTS")
 _NO_POINTS = np.empty((0, 0))
 _NAMES = ("ID", "IMAGE", "SCALE", "COMMENT")
-_BARE = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
+_WITHOUT_ROWS = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
 
@@ -126,7 +126,7 @@ def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
         elif not _KEY.fullmatch(key):
             raise make_format_error(path, "KEY=value or coordinates", repr(opening.strip()), line)
         else:
-            if key in _BARE:
+            if key in _WITHOUT_ROWS:
                 _require_no_rows(rows, line + 1, "another KEY=value", disagree)
             budget.spend_on_specimens(key in _LANDMARKS)
             points = parse_points(path, rows, line + 1) if key in _WITH_POINTS else _NO_POINTS
@@ -174,7 +174,7 @@ def _group_records(path: Path, entries: Sequence[_Entry]) -> list[list[_Entry]]:
             before.append(entry)
         elif records:
             records[-1].append(entry)
-        elif entry.key in (*_BARE, "POINTS"):
+        elif entry.key in (*_WITHOUT_ROWS, "POINTS"):
             raise make_format_error(path, "LM= first", f"{entry.key}=", entry.line)
     return records
 
@@ -308,7 +308,7 @@ FORMATS = (
     Format(
         "tps",
         (".tps",),
-        lambda head: bool(_OPENS.search(decode_head(head))),
+        lambda head: bool(_OPENING.search(decode_head(head))),
         read_tps,
         write_tps,
         holds=("images", "comments", "scales"),
