@@ -277,6 +277,21 @@ def test_the_conditional_mean_is_that_of_the_covariance_written_out():
     np.testing.assert_allclose(
         deviation, np.sqrt(np.diag(covariance).reshape(2, 2).sum(axis=1)), rtol=1e-6
     )
+    # landmarks of little weight: τ more on the diagonal, and y − τC⁻¹y of what was measured
+    trust = np.where(np.arange(8) == 3, 0.2, np.where(np.arange(8) == 5, 0.6, 1.0))
+    tau = np.diag(np.repeat(v * 0.1 * (1 / trust - 1), 2))[np.ix_(s, s)]
+    inverse = np.linalg.inv(C[np.ix_(s, s)] + tau)
+    y = (specimen - mean).ravel()[s]
+    visible, gaussian = np.flatnonzero(~hidden), ShapeGaussian(specimens, hyperparameters)
+    prediction = gaussian._predict(specimen, visible, hidden, trust)
+    expected = mean[hidden] + (C[np.ix_(h, s)] @ inverse @ y).reshape(2, 2)
+    np.testing.assert_allclose(prediction.apply(specimen), expected, **EXACT)
+    low, moved, deviation = gaussian._correct(specimen, prediction, trust)
+    assert low.tolist() == [3, 5]
+    full = specimen[visible] - (tau @ inverse @ y).reshape(-1, 2)
+    np.testing.assert_allclose(moved, full[np.isin(visible, low)], **EXACT)
+    left = np.diag(tau - tau @ inverse @ tau).reshape(-1, 2).sum(axis=1)
+    np.testing.assert_allclose(deviation, np.sqrt(left[np.isin(visible, low)]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("d", [2, 3])

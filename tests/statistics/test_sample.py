@@ -50,15 +50,70 @@ def fit(points, estimator=None):
     return (estimator or DefGPA(ThinPlateSpline(3))).fit(points).alignment_
 
 
-def test_landmark_weights_are_said_not_to_enter(family):
+def weigh(points, weight, *pairs):
+    weights = np.ones(points.shape[:2])
+    for pair in pairs:
+        weights[pair] = weight
+    return defgpa.Shapes(points, weights=weights)
+
+
+@pytest.mark.parametrize("n_missing", [0, 2])
+def test_equal_landmark_weights_change_nothing(family, n_missing):
+    points = np.array(family)
+    points[3, :n_missing] = np.nan
+    equal = build_sample(defgpa.Shapes(points, weights=np.full(points.shape[:2], 0.3)))
+    np.testing.assert_array_equal(equal.tangents, build_sample(points).tangents)
+    assert equal.provenance == build_sample(points).provenance
+
+
+def test_a_weight_leads_from_measured_to_missing(family):
+    slips, slipped = ((3, 5), (7, 2)), np.array(family)
+    slipped[3, 5] += 0.2 * np.ptp(family)
+    slipped[7, 2] -= 0.1 * np.ptp(family)
+    missing = np.array(slipped)
+    missing[3, 5] = missing[7, 2] = np.nan
+    measured, completed = (build_sample(points).tangents for points in (slipped, missing))
+    away = []
+    for weight in (1.0, 0.999, 0.7, 0.4, 0.1, 0.01, 1e-4, 1e-9):
+        sample = build_sample(weigh(slipped, weight, *slips))
+        assert sample.provenance.n_moved == (0 if weight == 1.0 else 2)
+        away.append(np.linalg.norm(sample.tangents - completed))
+    distance = np.linalg.norm(measured - completed)
+    assert away[0] == pytest.approx(distance, rel=1e-12)
+    assert away[1] == pytest.approx(distance, rel=0.01)
+    assert away == sorted(away, reverse=True)
+    assert away[-1] < 1e-4 * distance
+    np.testing.assert_array_equal(build_sample(weigh(slipped, 0.0, *slips)).tangents, completed)
+
+
+def test_only_ratios_of_landmark_weights_matter_to_a_file_and_its_alignment(family):
     weights = np.random.default_rng(0).uniform(0.1, 1.0, family.shape[:2])
     weighted = defgpa.Shapes(family, weights=weights)
-    for x in (weighted, fit(weighted)):
-        sample = build_sample(x)
-        np.testing.assert_allclose(sample.tangents, build_sample(family).tangents, **EXACT)
-        assert str(sample.provenance).endswith("; landmark weights do not enter.")
-    equal = build_sample(defgpa.Shapes(family, weights=np.full(family.shape[:2], 0.5)))
-    assert "weights" not in str(equal.provenance)
+    sample = build_sample(weighted)
+    assert np.abs(sample.tangents - build_sample(family).tangents).max() > 1e-4
+    assert f"; {sample.provenance.n_moved} of little weight moved" in str(sample.provenance)
+    for x in (defgpa.Shapes(family, weights=8.0 * weights), fit(weighted)):
+        np.testing.assert_allclose(build_sample(x).tangents, sample.tangents, **EXACT)
+    pca = defgpa.ShapePCA(3).fit(weighted)
+    np.testing.assert_allclose(pca.coordinates_, sample.tangents, **EXACT)
+    assert 0 < sample.take([0, 2, 5]).provenance.n_moved < sample.provenance.n_moved
+    # what was analysed counts fully, so that it is not moved again
+    assert build_sample(sample.shapes).provenance.n_moved == 0
+    first, second = sample.completion.draw(2)
+    varies = (first != second).any(axis=2)
+    np.testing.assert_array_equal(varies, sample.completion.moved)
+
+
+def test_components_place_a_new_shape_by_its_landmark_weights(family):
+    pca = defgpa.ShapePCA().fit(family[2:])
+    slipped = np.array(family[:2])
+    slipped[0, 5] += 0.2 * np.ptp(family)
+    missing = np.array(slipped)
+    missing[0, 5] = np.nan
+    without, low, high = (
+        pca.transform(x) for x in (missing, weigh(slipped, 1e-4, (0, 5)), slipped)
+    )
+    assert np.linalg.norm(low - without) < 0.01 * np.linalg.norm(high - without)
 
 
 SPLINES = [ThinPlateSpline(5, smoothing=smoothing) for smoothing in (1e-6, 1e-3, 10.0, 1e6)]

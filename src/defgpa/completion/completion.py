@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa.alignment import Alignment, project_reference_back
 from defgpa.arrays import Array, Mask, freeze, rms_radius
-from defgpa.completion.gaussian import fill_with_mean
+from defgpa.completion.gaussian import blend, compute_trust, fill_with_mean
 from defgpa.completion.holdouts import (
     Holdout,
     compute_squared_errors,
@@ -31,6 +31,7 @@ from defgpa.completion.methods import (
     estimate_by_spline,
     estimate_by_statistics,
     estimate_by_warp,
+    hide_doubtful,
 )
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
@@ -52,11 +53,14 @@ class Completion:
     shapes : Shapes
         Nothing missing; what was visible is untouched. The column ``estimated`` of
         ``metadata["variables"]``, and ``comments``, name the landmarks that were estimated.
+    expected : array (n, m, d)
+        The same, but that visible landmarks of little weight are moved towards where the others
+        predict them, to what a measurement of full weight is expected to show.
     estimated : array (n, m) of bool
         Which landmarks were estimated.
     uncertainty : array (n, m)
-        Expected distance (RMS) of an estimate from the truth, in the units of the shape; 0 where
-        visible.
+        Expected distance (RMS) of what is estimated or moved from the truth, in the units of the
+        shape; 0 where it was measured with full weight.
     far : array (n, m) of bool
         Estimates farther from everything the specimen shows than what it shows is wide.
     method : str
@@ -68,6 +72,7 @@ class Completion:
     """
 
     shapes: Shapes
+    expected: Array
     estimated: Mask
     uncertainty: Array
     far: Mask
@@ -91,11 +96,16 @@ class Completion:
         ]
         return render_table(repr(self), rows, ("shape", "estimated", "largest uncertainty"))
 
+    @property
+    def moved(self) -> Mask:
+        """(n, m): which visible landmarks are expected elsewhere, by their weights."""
+        return np.asarray(~self.estimated & (self.expected != self.shapes.points).any(axis=2))
+
     def draw(self, n_draws: int, seed: int = 0) -> list[Array]:
         """Draw completions from the stated uncertainty, for multiple imputation.
 
-        Every estimated landmark is moved by an isotropic normal deviate of the stated RMS length,
-        independently of the others.
+        Every landmark that is estimated or moved lies at its expected place plus an isotropic
+        normal deviate of the stated RMS length, independently of the others.
 
         Parameters
         ----------
@@ -108,13 +118,16 @@ class Completion:
         list of n_draws arrays (n, m, d)
         """
         rng = np.random.default_rng(seed)
-        points = self.shapes.points
+        points = self.expected
         deviation = (self.uncertainty / np.sqrt(points.shape[2]))[..., None]
         return [points + deviation * rng.normal(size=points.shape) for _ in range(n_draws)]
 
 
 def complete(shapes: Alignment | ShapesLike, method: str | None = None) -> Completion:
     """Estimate every missing landmark.
+
+    Landmark weights that differ say how precise a measurement is: predictions follow precise ones
+    more. The statistics of shape take them as variances, so they are the default method then.
 
     Parameters
     ----------
@@ -166,10 +179,13 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
         )
     alignment = shapes if isinstance(shapes, Alignment) else None
     specimens = shapes._trusted_shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
-    if specimens.visible.all():
+    trust = None
+    if method in (None, "statistics") and len(specimens) > MIN_OTHERS:
+        trust = compute_trust(shapes.shapes if isinstance(shapes, Alignment) else specimens)
+    if specimens.visible.all() and trust is None:
         none = freeze(np.zeros(specimens.visible.shape, dtype=bool))
         zero = freeze(np.zeros(none.shape))
-        return Completion(specimens, none, zero, none, "", MappingProxyType({}))
+        return Completion(specimens, specimens.points, none, zero, none, "", MappingProxyType({}))
     if method == "warp" and alignment is None:
         raise DefgpaError(
             "Only an alignment has warps to estimate missing landmarks by: give one, or use "
@@ -177,35 +193,44 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
         )
     if alignment is None:
         specimens.require_alignable()
+    if trust is not None:
+        method = "statistics"  # the method that knows how precise a measurement is
     with use_threads():
-        return _complete(specimens, alignment, method)
+        return _complete(specimens, trust, alignment, method)
 
 
-def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -> Completion:
+def _complete(
+    shapes: Shapes, trust: Array | None, alignment: Alignment | None, method: str | None
+) -> Completion:
     flip = _make_reflections(shapes, alignment)
     points = shapes.points * flip
-    first, reference = _fill_first(points, alignment, flip)
-    holdouts = _choose_feasible_holdouts(shapes, alignment, points, reference)
-    builders = _list_methods(alignment, points, first, holdouts)
+    counted = hide_doubtful(points, trust)
+    first, reference = _fill_first(points, trust, alignment, flip)
+    holdouts = _choose_feasible_holdouts(counted, alignment, reference)
+    builders = _list_methods(alignment, points, first, holdouts, trust)
     if method is not None and method not in builders:
         raise DefgpaError(
             f"Statistics need at least {MIN_OTHERS + 1} shapes; there are {len(points)}. "
             "Use method='warp'."
         )
     methods = {name: build() for name, build in builders.items() if method in (None, name)}
-    scores = {name: _score(estimate, points, holdouts) for name, estimate in methods.items()}
+    scores = {name: _score(estimate, counted, holdouts) for name, estimate in methods.items()}
     errors = {name: error for name, (error, _) in scores.items()}
     best = min(errors, key=errors.__getitem__)
     _, calibration = scores[best]
-    filled, deviation = np.array(shapes.points), np.zeros(shapes.visible.shape)
-    for i in np.flatnonzero(~shapes.visible.all(axis=1)):
-        missing, estimate = ~shapes.visible[i], methods[best](int(i), points[i])
-        filled[i, missing] = (estimate.points * flip[i])[missing]
+    estimated = ~shapes.visible
+    is_doubtful = estimated if trust is None else trust < 1.0
+    expected, deviation = np.array(shapes.points), np.zeros(estimated.shape)
+    for i in np.flatnonzero(is_doubtful.any(axis=1)):
+        doubtful, estimate = is_doubtful[i], methods[best](int(i), points[i])
+        expected[i, doubtful] = (estimate.points * flip[i])[doubtful]
         deviation[i] = estimate.deviation * calibration
+    filled = np.where(estimated[..., None], expected, shapes.points)
     is_far = _find_far_estimates(reference, shapes.visible)
     return Completion(
         shapes.with_points(filled).with_metadata(**_mark_estimates(shapes)),
-        freeze(~shapes.visible),
+        freeze(expected),
+        freeze(estimated),
         freeze(deviation),
         freeze(is_far),
         best,
@@ -214,18 +239,24 @@ def _complete(shapes: Shapes, alignment: Alignment | None, method: str | None) -
     )
 
 
-def _fill_first(points: Array, alignment: Alignment | None, flip: Array) -> tuple[Array, Array]:
+def _fill_first(
+    points: Array, trust: Array | None, alignment: Alignment | None, flip: Array
+) -> tuple[Array, Array]:
     """Fill gaps with a first estimate (n, m, d), and return it with the mean shape (m, d)."""
     if alignment is not None:
         projected = project_reference_back(alignment.warps, alignment.reference) * flip
-        return np.where(np.isnan(points), projected, points), alignment.reference
-    filled = fill_with_mean(points)
+        return blend(points, projected, trust), alignment.reference
+    filled = fill_with_mean(points, trust)
     most_complete = filled[int((~np.isnan(points[..., 0])).sum(axis=1).argmax())]
     return filled, fit_motions(filled, most_complete, motions=SIMILARITY)(filled).mean(axis=0)
 
 
 def _list_methods(
-    alignment: Alignment | None, points: Array, first: Array, holdouts: Sequence[Holdout]
+    alignment: Alignment | None,
+    points: Array,
+    first: Array,
+    holdouts: Sequence[Holdout],
+    trust: Array | None,
 ) -> dict[str, Callable[[], Method]]:
     """Return how to build each method that this set allows."""
     is_complete = ~np.isnan(points[..., 0]).any(axis=1)
@@ -235,7 +266,7 @@ def _list_methods(
     if alignment is not None:
         builders["warp"] = lambda: estimate_by_warp(alignment, points, holdouts)
     if len(points) > MIN_OTHERS:
-        builders["statistics"] = lambda: estimate_by_statistics(first, points, holdouts)
+        builders["statistics"] = lambda: estimate_by_statistics(first, points, holdouts, trust)
     return builders
 
 
@@ -256,11 +287,11 @@ def _score(estimate: Method, points: Array, holdouts: Sequence[Holdout]) -> tupl
 
 
 def _choose_feasible_holdouts(
-    shapes: Shapes, alignment: Alignment | None, points: Array, reference: Array
+    points: Array, alignment: Alignment | None, reference: Array
 ) -> list[Holdout]:
     """Keep the holdouts that leave enough of a specimen to bring it onto the reference."""
     feasible = []
-    for holdout in make_holdouts(shapes.visible, shapes.n_dims):
+    for holdout in make_holdouts(~np.isnan(points[..., 0]), points.shape[2]):
         shape = holdout.hide(points)
         visible = ~np.isnan(shape[:, 0])
         try:
@@ -274,7 +305,7 @@ def _choose_feasible_holdouts(
     if not feasible:
         raise DegenerateShapeError(
             "The shapes show too few landmarks to hide one and find it again, so no estimate of a "
-            "missing one could be trusted. Drop the shapes with missing landmarks."
+            "missing one, or of one with little weight, could be trusted. Drop such shapes."
         )
     return feasible
 

@@ -12,7 +12,12 @@ every coordinate, which bends where specimens are too few to tell how; e noise. 
 
 v the mean variance of a coordinate, s the RMS radius of μ. Given the visible part y of x − μ, the
 missing part is C_hs C_ss⁻¹ y, with covariance C_hh − C_hs C_ss⁻¹ C_sh. The hyperparameters β, ρ, ℓ
-and the weights are chosen on holdouts (`defgpa.completion.holdouts`).
+and the weights w_k are chosen on holdouts (`defgpa.completion.holdouts`).
+
+A landmark of weight γ < 1, relative to the others, was measured with variance v ρ/γ instead of v ρ:
+C_ss gets τ = v ρ (1/γ − 1) more on its diagonal. What a full measurement of it would have shown is
+y − τ C_ss⁻¹ y, with covariance τ − τ C_ss⁻¹ τ: the measurement for γ = 1, the prediction from the
+other landmarks for γ → 0.
 """
 
 from __future__ import annotations
@@ -28,7 +33,10 @@ from scipy.spatial.distance import cdist
 from defgpa.arrays import Array, Index, Mask, invert_lower, rms, rms_radius
 from defgpa.interruption import check_interruption
 from defgpa.procrustes import SIMILARITY, fit_motions
+from defgpa.shapes import Shapes
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
+
+MIN_TRUST = 0.5  # with which a landmark counts as visible where one has to decide
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Estimate:
     """A completed shape, in its own coordinates."""
 
     points: Array  # (m, d)
-    deviation: Array  # (m,): expected distance from the truth, 0 where visible
+    deviation: Array  # (m,): expected distance from the truth, 0 where measured with full weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,21 +127,32 @@ class ShapeGaussian:
     def _scatter(self) -> Scatter:
         return Scatter.of(self.specimens)
 
-    def complete(self, shape: Array) -> Estimate:
-        """Estimate the missing landmarks of a shape (m, d), NaN where missing."""
+    def complete(self, shape: Array, trust: Array | None = None) -> Estimate:
+        """Estimate the missing landmarks of a shape (m, d), NaN where missing.
+
+        Those of little ``trust`` (m,), in (0, 1], are moved towards their prediction.
+        """
         check_interruption()
         visible = ~np.isnan(shape[:, 0])
-        predictors = choose_predictors(self.mean, visible)
-        pose = fit_motions(shape[visible], self.mean[visible], motions=SIMILARITY)
+        is_measured = visible if trust is None else visible & (trust >= 1.0)
+        n_counted = visible.sum() if trust is None else (visible & (trust >= MIN_TRUST)).sum()
+        predictors = choose_predictors(self.mean, is_measured)
+        predictors = np.union1d(predictors, np.flatnonzero(visible & ~is_measured))
+        masses = None if trust is None else trust[visible]
+        pose = fit_motions(shape[visible], self.mean[visible], masses, SIMILARITY)
         deviation, prediction = np.zeros(len(shape)), None
         # pose and estimate depend on each other: again where much is missing
-        for _ in range(3 if 4 * visible.sum() < 3 * len(visible) else 1):
+        for _ in range(3 if 4 * n_counted < 3 * len(visible) else 1):
             posed = pose(shape)
             if prediction is None or np.isfinite(self.hyperparameters.nearness):
-                prediction = self._predict(posed, predictors, ~visible)
-            posed[~visible], deviation[~visible] = prediction.apply(posed), prediction.deviation
+                prediction = self._predict(posed, predictors, ~visible, trust)
+            estimates = prediction.apply(posed)
+            if trust is not None:
+                low, expected, doubt = self._correct(posed, prediction, trust)
+                posed[low], deviation[low] = expected, doubt
+            posed[~visible], deviation[~visible] = estimates, prediction.deviation
             inverse = pose.inverse()
-            points = np.where(visible[:, None], shape, inverse(posed))
+            points = np.where(is_measured[:, None], shape, inverse(posed))
             pose = fit_motions(points, self.mean, motions=SIMILARITY)
         return Estimate(points, deviation * float(inverse.scale))
 
@@ -176,7 +195,9 @@ class ShapeGaussian:
         inverse = cho_solve(factors.factor, np.eye(m))
         return np.asarray(np.kron(inverse, np.eye(d)) - AB @ np.linalg.solve(factors.M, AB.T))
 
-    def _predict(self, posed: Array, predictors: Index, missing: Mask) -> _Prediction:
+    def _predict(
+        self, posed: Array, predictors: Index, missing: Mask, trust: Array | None = None
+    ) -> _Prediction:
         """Prepare the conditional mean, given specimens weighed by nearness to the posed shape.
 
         Parameters
@@ -186,8 +207,10 @@ class ShapeGaussian:
         predictors : array (k,) of int
             The visible landmarks to predict from.
         missing : array (m,) of bool
+        trust : array (m,), optional
+            How far visible landmarks count.
         """
-        factors = self._factorize(posed, predictors)
+        factors = self._factorize(posed, predictors, trust)
         v, hyper, d = self.variance, self.hyperparameters, posed.shape[1]
         mean, B = factors.mean, factors.B
         G = v * hyper.smooth * gaussian_kernel(mean[missing], mean[predictors], factors.width)
@@ -202,13 +225,42 @@ class ShapeGaussian:
         deviation = np.sqrt(spread + d * (np.maximum(field, 0.0) + v * hyper.noise))
         return _Prediction(factors, predictors, missing, G, deviations, deviation)
 
-    def _factorize(self, posed: Array, predictors: Index) -> _Factors:
+    def _correct(
+        self, posed: Array, prediction: _Prediction, trust: Array
+    ) -> tuple[Index, Array, Array]:
+        """Compute what full measurements of the predictors of little trust would have shown.
+
+        Returns
+        -------
+        landmarks : array (l,)
+        expected : array (l, d)
+            y − τ C⁻¹y.
+        deviation : array (l,)
+            Their RMS distance from it, the root of the trace of τ − τ C⁻¹ τ.
+        """
+        factors, predictors = prediction.factors, prediction.predictors
+        low = np.flatnonzero(trust[predictors] < 1.0)
+        landmarks, d = predictors[low], posed.shape[1]
+        excess = self.variance * self.hyperparameters.noise * (1.0 / trust[landmarks] - 1.0)
+        y = (posed - factors.mean)[predictors]
+        coefficients = np.linalg.solve(factors.M, np.einsum("pqd,pd->q", factors.AB, y))
+        AB = factors.AB[low]
+        precise = cho_solve(factors.factor, y)[low] - np.einsum("lqd,q->ld", AB, coefficients)
+        flat = AB.transpose(1, 0, 2).reshape(len(coefficients), -1)
+        explained = (flat * np.linalg.solve(factors.M, flat)).sum(axis=0).reshape(-1, d).sum(axis=1)
+        inverse = cho_solve(factors.factor, np.eye(len(predictors))[:, low])[low].diagonal()
+        left = d * excess - excess**2 * (d * inverse - explained)
+        expected = posed[landmarks] - excess[:, None] * precise
+        return landmarks, expected, np.sqrt(np.maximum(left, 0.0))
+
+    def _factorize(self, posed: Array, predictors: Index, trust: Array | None = None) -> _Factors:
         """Factorize C_ss = A ⊗ I + BᵀB by Woodbury's identity."""
-        mean, X = self._weigh_specimens(posed, predictors)
+        mean, X = self._weigh_specimens(posed, predictors, trust)
         v, hyper = self.variance, self.hyperparameters
         width = hyper.reach * rms_radius(mean)
         A = v * hyper.smooth * gaussian_kernel(mean[predictors], mean[predictors], width)
-        A[np.diag_indices(len(predictors))] += v * hyper.noise
+        noise = 1.0 if trust is None else 1.0 / trust[predictors]
+        A[np.diag_indices(len(predictors))] += v * hyper.noise * noise
         # motions of 100 standard deviations are as good as free
         B = np.concatenate([X, 100.0 * np.sqrt(v) * _build_similarity_moves(mean)])
         visible, factor = B[:, predictors], cho_factor(A, lower=True)
@@ -219,14 +271,19 @@ class ShapeGaussian:
         M = np.eye(q) + visible.reshape(q, p * d) @ flat.T
         return _Factors(mean, B, width, factor, AB, M)
 
-    def _weigh_specimens(self, posed: Array, predictors: Index) -> tuple[Array, Array]:
+    def _weigh_specimens(
+        self, posed: Array, predictors: Index, trust: Array | None = None
+    ) -> tuple[Array, Array]:
         """Compute the weighted mean (m, d) and deviations (q, m, d), √w in them."""
         if not np.isfinite(self.hyperparameters.nearness):
             return self.mean, self.deviations
         specimens = self.specimens
         if self.excluded is not None:
             specimens = np.delete(specimens, self.excluded, axis=0)
-        squares = ((specimens[:, predictors] - posed[predictors]) ** 2).sum(axis=(1, 2))
+        squares = (specimens[:, predictors] - posed[predictors]) ** 2
+        if trust is not None:
+            squares *= trust[predictors, None]
+        squares = squares.sum(axis=(1, 2))
         width = self.hyperparameters.nearness * float(np.median(squares))
         w = np.exp(-0.5 * (squares - squares.min()) / max(width, np.finfo(float).tiny))
         w /= w.sum()
@@ -369,8 +426,21 @@ def fill_gaps(points: Array) -> Array:
     return refill_gaps(complete, points, Hyperparameters(), rounds=3)
 
 
+def compute_trust(shapes: Shapes) -> Array | None:
+    """Return how far every landmark (n, m) counts: its weight over the mean of all, at most 1.
+
+    None where all count the same.
+    """
+    weights = shapes.unequal_weights
+    return None if weights is None else np.clip(weights, 1e-6, 1.0)
+
+
 def refill_gaps(
-    complete: Array, points: Array, hyperparameters: Hyperparameters, rounds: int
+    complete: Array,
+    points: Array,
+    hyperparameters: Hyperparameters,
+    rounds: int,
+    trust: Array | None = None,
 ) -> Array:
     """Estimate missing landmarks again, those of each shape from all other shapes.
 
@@ -383,32 +453,46 @@ def refill_gaps(
     hyperparameters : Hyperparameters
     rounds : int
         How often, since the estimates of one shape enter those of the others.
+    trust : array (n, m), optional
+        How far visible landmarks count.
 
     Returns
     -------
     array (n, m, d)
     """
-    partial = np.flatnonzero(np.isnan(points[..., 0]).any(axis=1))
+    is_doubtful = np.isnan(points[..., 0]) if trust is None else trust < 1.0
+    partial = np.flatnonzero(is_doubtful.any(axis=1))
     for _ in range(rounds if len(partial) else 0):
         specimens = rotate_onto_mean(scale_to_unit_size(complete))
         gaussian = ShapeGaussian(specimens, hyperparameters)
         complete = np.array(points)
         for i in partial:
-            complete[i] = gaussian.without(int(i)).complete(points[i]).points
+            row = None if trust is None else trust[i]
+            complete[i] = gaussian.without(int(i)).complete(points[i], row).points
     return complete
 
 
-def fill_with_mean(points: Array) -> Array:
+def fill_with_mean(points: Array, trust: Array | None = None) -> Array:
     """Fill gaps of shapes (n, m, d) by the mean of each landmark, posed by a similarity."""
     visible = ~np.isnan(points[..., :1])
-    most_complete = points[int(visible.sum(axis=1).argmax())]
+    most_complete = points[int((visible[..., 0] if trust is None else trust).sum(axis=1).argmax())]
     mean = np.where(np.isnan(most_complete), np.nanmean(most_complete, axis=0), most_complete)
     complete = points
     for _ in range(20):
-        pose = fit_motions(points, mean, motions=SIMILARITY)
-        complete = np.where(visible, points, pose.inverse()(np.broadcast_to(mean, points.shape)))
+        pose = fit_motions(points, mean, trust, SIMILARITY)
+        filling = pose.inverse()(np.broadcast_to(mean, points.shape))
+        complete = blend(points, filling, trust)
         mean = pose(complete).mean(axis=0)
     return complete
+
+
+def blend(points: Array, filling: Array, trust: Array | None) -> Array:
+    """Fill gaps of points (n, m, d), and move those of little trust (n, m) to the filling."""
+    complete = np.where(np.isnan(points), filling, points)
+    if trust is None:
+        return complete
+    moved = filling + trust[..., None] * (complete - filling)
+    return np.where(trust[..., None] < 1.0, moved, complete)
 
 
 def _reduce_rows(deviations: Array) -> tuple[Array, Array | None]:

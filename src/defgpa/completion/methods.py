@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Mask, rms, rms_radius
 from defgpa.completion.gaussian import (
+    MIN_TRUST,
     Estimate,
     Hyperparameters,
     ShapeGaussian,
@@ -38,7 +39,9 @@ MAX_SPECIMENS = 500  # that statistics are made of, unless shapes have more coor
 Method = Callable[[int, Array], Estimate]
 
 
-def estimate_by_statistics(complete: Array, points: Array, holdouts: Sequence[Holdout]) -> Method:
+def estimate_by_statistics(
+    complete: Array, points: Array, holdouts: Sequence[Holdout], trust: Array | None = None
+) -> Method:
     """Estimate by the conditional mean of the Gaussian of all other specimens that show enough.
 
     With the best hyperparameters; small gaps of the specimens it is made of are estimated the same
@@ -49,8 +52,11 @@ def estimate_by_statistics(complete: Array, points: Array, holdouts: Sequence[Ho
     complete, points : array (n, m, d)
         With a first estimate of what is missing, and NaN there.
     holdouts : sequence of Holdout
+    trust : array (n, m), optional
+        How far visible landmarks count; a specimen is estimated with its own row.
     """
-    numbers = _choose_informative_specimens(points)
+    counted = hide_doubtful(points, trust)
+    numbers = _choose_informative_specimens(counted)
     place = {int(number): k for k, number in enumerate(numbers)}
     usable = [
         replace(holdout, specimen=place[holdout.specimen])
@@ -58,15 +64,21 @@ def estimate_by_statistics(complete: Array, points: Array, holdouts: Sequence[Ho
         if holdout.specimen in place
     ]
     start = rotate_onto_mean(scale_to_unit_size(complete[numbers]))
-    hyperparameters = choose_hyperparameters(start, points[numbers], usable)
-    refilled = refill_gaps(complete[numbers], points[numbers], hyperparameters, rounds=2)
+    hyperparameters = choose_hyperparameters(start, counted[numbers], usable)
+    rows = None if trust is None else trust[numbers]
+    refilled = refill_gaps(complete[numbers], points[numbers], hyperparameters, 2, rows)
     gaussian = ShapeGaussian(rotate_onto_mean(scale_to_unit_size(refilled)), hyperparameters)
 
     def estimate(i: int, shape: Array) -> Estimate:
         others = gaussian.without(place[i]) if i in place else gaussian
-        return others.complete(shape)
+        return others.complete(shape, None if trust is None else trust[i])
 
     return estimate
+
+
+def hide_doubtful(points: Array, trust: Array | None) -> Array:
+    """Return points (n, m, d) with NaN where they count too little to judge estimates by."""
+    return points if trust is None else np.where(trust[..., None] < MIN_TRUST, np.nan, points)
 
 
 def _choose_informative_specimens(points: Array) -> Index:

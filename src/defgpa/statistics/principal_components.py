@@ -19,7 +19,7 @@ from sklearn.utils.extmath import svd_flip
 
 from defgpa.alignment import OUTPUTS, Alignment, find_shape_indices, map_to_space, register_shape
 from defgpa.arrays import Array, Index
-from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, fill_gaps
+from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, compute_trust, fill_gaps
 from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike
@@ -37,7 +37,8 @@ class SumsOfSquares:
     smooth : float
         Σ ‖ĝ_i − mean‖² in the tangent space of the reference projected back.
     residual : float
-        Σ ‖D_i − ĝ_i‖² over the visible landmarks: what the warps do not follow.
+        Σ ‖D_i − ĝ_i‖² over the visible landmarks, by their relative weights: what the warps do not
+        follow.
     """
 
     smooth: float
@@ -244,12 +245,14 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         deviations[~is_new] = (self.coordinates_ - self.mean_)[numbers[~is_new]]
         if is_new.any():
             new = specimens.take(np.flatnonzero(is_new))
-            deviations[is_new] = self._project(self._transform_to_space(new))
+            trust = compute_trust(specimens) if self.space_ in ("", "superimposed") else None
+            rows = None if trust is None else trust[is_new]
+            deviations[is_new] = self._project(self._transform_to_space(new), rows)
         return deviations
 
-    def _project(self, points: Array) -> Array:
+    def _project(self, points: Array, trust: Array | None = None) -> Array:
         """Compute x − (x·c) c for shapes, completed, at unit size and rotated onto the mean c."""
-        complete = self._complete(points)
+        complete = self._complete(points, trust)
         if not self.superimpose:
             return np.asarray(complete - self.mean_)
         shapes = scale_to_unit_size(complete)
@@ -266,14 +269,17 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         warps = [register_shape(a, points, name) for points, name in pairs]
         return map_to_space(self.space_, shapes.points, warps, a.reference)
 
-    def _complete(self, points: Array) -> Array:
+    def _complete(self, points: Array, trust: Array | None) -> Array:
         """Fill gaps of shapes (n, m, d) by the statistics of the shapes of the fit."""
-        is_partial = np.asarray(np.isnan(points[..., 0]).any(axis=1))
-        if not is_partial.any():
+        is_doubtful = np.isnan(points[..., 0]) if trust is None else trust < 1.0
+        numbers = np.flatnonzero(is_doubtful.any(axis=1))
+        if not len(numbers):
             return points
         gaussian = ShapeGaussian(self.coordinates_, Hyperparameters())
         complete = np.array(points)
-        complete[is_partial] = [gaussian.complete(shape).points for shape in points[is_partial]]
+        for i in numbers:
+            row = None if trust is None else trust[i]
+            complete[i] = gaussian.complete(points[i], row).points
         return complete
 
     def _count_components(self, available: int) -> int:
@@ -306,5 +312,8 @@ def _sum_squares(alignment: Alignment) -> SumsOfSquares:
     x = tangent_space(alignment.back_projected)
     smooth = float(((x - x.mean(axis=0)) ** 2).sum())
     sizes = measure_sizes(fill_from_reference(alignment))
-    unexplained = np.nansum((alignment.superimposed - alignment.back_projected) ** 2, axis=(1, 2))
-    return SumsOfSquares(smooth, float((unexplained / sizes**2).sum()))
+    squares = (alignment.superimposed - alignment.back_projected) ** 2
+    weights = alignment.shapes.unequal_weights
+    if weights is not None:
+        squares *= weights[..., None]
+    return SumsOfSquares(smooth, float((np.nansum(squares, axis=(1, 2)) / sizes**2).sum()))

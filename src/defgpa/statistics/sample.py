@@ -2,8 +2,9 @@
 
 Every statistic analyses the superimposed coordinates of the specimens: classical Procrustes
 superimposition at unit size, projected onto the tangent space (`defgpa.tangent_space`), whatever
-warps an alignment has. Missing landmarks are completed first (`defgpa.complete`); those that a
-robust fit rejected were measured, and are analysed. Three other choices are explicit: to complete
+warps an alignment has. Missing landmarks are completed first (`defgpa.complete`), and those whose
+weight is below the mean moved towards where the others predict them; those that a robust fit
+rejected were measured, and are analysed. Three other choices are explicit: to complete
 these as well (``rejected="completed"``); the reference projected back into each specimen
 (``space="back_projected"``), which holds only what the warps follow; and coordinates that were
 superimposed before (``superimpose=False``).
@@ -63,8 +64,8 @@ class Provenance:
         Landmarks that a robust fit rejected.
     rejected : {"measured", "completed"}
         Whether these are analysed as measured, or are among the completed ones.
-    has_weights : bool
-        Whether visible landmarks have unequal weights, which do not enter.
+    n_moved : int
+        Landmarks of little weight that were moved towards where the others predict them.
     """
 
     space: str
@@ -76,7 +77,7 @@ class Provenance:
     n_species: int = 0
     n_rejected: int = 0
     rejected: str = "measured"
-    has_weights: bool = False
+    n_moved: int = 0
 
     def __str__(self) -> str:
         n = f"{self.n_specimens} specimens"
@@ -88,8 +89,13 @@ class Provenance:
             "aligned": f"Residuals that the warps of {n} leave",
             "given": f"Coordinates of {n} as given, declared superimposed",
         }[self.space]
-        facts = f"{where}; {self._describe_completion()}{self._describe_rejection()}"
-        return f"{facts}; landmark weights do not enter." if self.has_weights else f"{facts}."
+        facts = (self._describe_completion(), self._describe_weights(), self._describe_rejection())
+        return f"{where}; {''.join(facts)}."
+
+    def _describe_weights(self) -> str:
+        if not self.n_moved:
+            return ""
+        return f"; {self.n_moved:,} of little weight moved towards their prediction"
 
     def _describe_completion(self) -> str:
         if not self.n_completed:
@@ -127,7 +133,7 @@ class Provenance:
             "imputations": self.n_imputations,
             "landmarks_rejected": self.n_rejected,
             "rejected": self.rejected if self.n_rejected else None,
-            "weights_left_out": self.has_weights,
+            "landmarks_moved_by_weight": self.n_moved,
         }
 
 
@@ -197,6 +203,7 @@ class Sample:
             completion = replace(
                 completion,
                 shapes=completion.shapes.take(numbers),
+                expected=completion.expected[numbers],
                 estimated=completion.estimated[numbers],
                 uncertainty=completion.uncertainty[numbers],
                 far=completion.far[numbers],
@@ -207,6 +214,7 @@ class Sample:
             n_landmarks=len(numbers) * self.shapes.n_landmarks,
             n_completed=n_completed,
             n_rejected=0 if rejected is None else int(rejected.sum()),
+            n_moved=int(completion.moved.sum()) if completion else 0,
         )
         shapes, sizes = self.shapes.take(numbers), self.sizes[numbers]
         return Sample(shapes, sizes, provenance, completion, rejected)
@@ -274,7 +282,12 @@ def build_sample(
     if not specimens.visible.all():
         completion = complete_once(x if isinstance(x, Alignment) else specimens)
         completion = _keep_measured(completion, specimens)
-    shapes = specimens if completion is None else specimens.with_points(completion.shapes.points)
+    elif specimens.unequal_weights is not None:
+        # by the specimens alone, so that a saved result and its file give the same
+        completion = compute_completion(specimens)
+    shapes = specimens
+    if completion is not None:
+        shapes = specimens.with_weights(None).with_points(completion.expected)
     mask = _find_rejected(x)
     provenance = Provenance(
         "superimposed" if superimpose else "given",
@@ -284,8 +297,7 @@ def build_sample(
         completion.method if completion else "",
         n_rejected=0 if mask is None else int(mask.sum()),
         rejected=rejected,
-        has_weights=specimens.has_weights
-        and bool(np.ptp(specimens.weights[specimens.visible]) > 0),
+        n_moved=int(completion.moved.sum()) if completion else 0,
     )
     return Sample(shapes, measure_sizes(shapes.points), provenance, completion, mask)
 
@@ -302,12 +314,14 @@ def _keep_measured(completion: Completion, specimens: Shapes) -> Completion:
     visible = specimens.visible
     if not (completion.estimated & visible).any():
         return completion
+    is_rejected = completion.estimated & visible
     points = np.where(visible[..., None], specimens.points, completion.shapes.points)
     return replace(
         completion,
         shapes=completion.shapes.with_points(points),
+        expected=np.where(is_rejected[..., None], specimens.points, completion.expected),
         estimated=completion.estimated & ~visible,
-        uncertainty=np.where(visible, 0.0, completion.uncertainty),
+        uncertainty=np.where(is_rejected, 0.0, completion.uncertainty),
         far=completion.far & ~visible,
     )
 
