@@ -13,7 +13,7 @@ def find_deferred_imports(tree):
     for node in (node for function in functions for node in ast.walk(function)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("defgpa"):
             deferred.add(node.lineno)
-        if isinstance(node, ast.With) and ast.unparse(node.items[0]) == "IMPORTS":
+        if isinstance(node, ast.With) and ast.unparse(node.items[0]) == "IMPORT_LOCK":
             locked |= {statement.lineno for statement in node.body}
     return deferred, locked
 
