@@ -11,6 +11,7 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
+from defgpa.app.wording import PAGE_WORDING
 from defgpa.cli._wording import CLI_WORDING, use_cli_wording
 from defgpa.diagnostics.findings import Finding, Problem, group_by_problem, warn_about
 from defgpa.diagnostics.wording import LIBRARY_WORDING
@@ -50,8 +51,12 @@ def format_for_shell(finding):
 
 
 class TestMessages:
-    def test_both_audiences_have_the_same_remedies(self):
-        assert set(LIBRARY_WORDING.remedies) == set(CLI_WORDING.remedies) <= set(Problem)
+    @pytest.mark.parametrize("wording", [CLI_WORDING, PAGE_WORDING], ids=["shell", "page"])
+    def test_all_audiences_have_the_same_remedies(self, wording):
+        assert set(wording.remedies) == set(LIBRARY_WORDING.remedies)
+
+    def test_remedies_are_those_of_problems_and_of_tables_that_lack_specimens(self):
+        assert set(LIBRARY_WORDING.remedies) <= {*Problem, "unlisted"}
 
     @every_problem
     def test_messages_are_whole_sentences(self, problem):

@@ -51,6 +51,7 @@ PAGE_WORDING = Wording(
         "foldovers": "More smoothing would straighten it.",
         "far-estimates": "the circle around it",
         "planar-shapes": "They are shown and analysed in the plane.",
+        "unlisted": "take these specimens out of the files",
     },
     name_option=name_page_choice,
 )
