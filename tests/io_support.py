@@ -25,12 +25,6 @@ def awkward_shapes(dim, landmarks=None):
     )
 
 
-def write_anew(path, data):
-    """Write a file that is not there: one that is truncated waits for the disk, every time."""
-    path.unlink(missing_ok=True)
-    path.write_bytes(data)
-
-
 def specimens(seed, n, m, d, spread=1.0, noise=0.05):
     """(n, m, d) one shape again and again, a little different and somewhere else each time."""
     rng = np.random.default_rng(seed)

@@ -5,20 +5,22 @@
 
 Each target is a reader: every landmark format, sliders, surfaces, covariates, partitions, trees,
 edits and saved results. Its seeds are the files of ``seeds/`` whose name begins with it. What
-breaks a reader (an error that is not ours, more than 5 seconds, more than 600 MB) is printed and
-kept in ``--keep``.
+breaks a reader (an error that is not ours or does not name the file, more than 5 seconds, more
+than 600 MB) is printed and kept in ``--keep``.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import struct
 import sys
 import tempfile
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +35,32 @@ from defgpa.statistics import read_partitions, read_tree
 SEEDS = Path(__file__).parent / "seeds"
 MAX_SECONDS, MAX_BYTES = 5.0, 600 * 2**20
 SHAPES = defgpa.Shapes.specimens(np.random.default_rng(0).normal(size=(2, 9, 3)))
+Read = Callable[..., object]
+WORDS = (
+    "=", "\n", "\r", "\r\n", " ", "\t", ",", ";", '"', "'", "#", "[", "]", "{", "}", "<", ">", "0",
+    "-1", "1,5", "9999", "99999999999999999999", "1e308", "1e999", "-inf", "nan", "NA", "#N/A",
+    "1_0", "1.0D+02", "LM=", "LM3=2", "POINTS=1", "SCALE=", "SCALE=1e300", "ID=", "DIM=", "DIM=0",
+    "1L", "x1", "y1", "x", "y", "shape", "id", "[names]", "[rawpoints]", "[groups]", "n_points:",
+    "sep=,", "version: 1", "Version 1.0", "null", "true", "\0", "\x1a", "\x7f", "\ufeff", "é", "١",
+    "−", "\U0001f986", "\u2028", "\x0c", "\xa0", "9" * 400, "9" * 5000,
+)  # fmt: skip
+SIZES = (0, 1, 2, 255, 10**6, 2**31 - 1, 2**31, 2**32 - 1)
 SCRAPS = (
-    *(b"", b"\0", b"\n", b"\r", b",", b";", b"\t", b" ", b'"', b"'", b"=", b"[", b"]", b"{", b"}"),
-    *(b"-1", b"0", b"1e999", b"nan", b"NA", b"99999999999999999999", b"\xff\xff\xff\xff", b"\x7f"),
-    *(b"LM=", b"SCALE=", b"x1", b"shape", b"null", b"true", b"<", b">", b"\xf0\x9f\xa6\x86"),
+    *(word.encode() for word in WORDS),
+    *(struct.pack(order, size) for order in ("<I", ">I") for size in SIZES),
+    *(b"", b"\xc3\x28"),
 )
+ENCODINGS = ("utf-8-sig", "utf-16", "latin-1")
+OPTIONS = {
+    "missing": ("marked", "negative", 0),
+    "layout": ("auto", "auto", "nmd", "mdn", "dmn"),
+    "on_mismatch": ("error", "warn"),
+}
 
 
-def find_targets() -> dict[str, tuple[Callable[[Path], object], list[Path]]]:
+def find_targets() -> dict[str, tuple[Read, list[Path]]]:
     """Return the reader and the seeds of each target, by name."""
-    readers: dict[str, Callable[[Path], object]] = {
+    readers: dict[str, Read] = {
         "sliders": lambda path: read_sliders(path, SHAPES),
         "surface": lambda path: read_surface(path, SHAPES),
         "covariates": read_covariate_rows,
@@ -52,7 +70,7 @@ def find_targets() -> dict[str, tuple[Callable[[Path], object], list[Path]]]:
         "saved": load,
     }
     for format_ in FORMATS:
-        readers[format_.name] = lambda path, name=format_.name: read_shapes(path, format=name)
+        readers[format_.name] = partial(read_shapes, format=format_.name)
     seeds = sorted(SEEDS.iterdir())
     return {
         name: (read, [path for path in seeds if path.name.split("__")[0] == name])
@@ -77,10 +95,19 @@ def damage(data: bytes, rng: random.Random) -> bytes:
                 "repeat": data[start:stop] * rng.choice((10, 1000)),
             }.get(kind, rng.choice(SCRAPS))
             data = data[:start] + middle + data[stop:]
+    if rng.random() < 0.1:
+        data = data.decode("latin-1").encode(rng.choice(ENCODINGS), errors="replace")
     return data
 
 
-def find_fault(read: Callable[[Path], object], path: Path) -> str | None:
+def make_bytes(rng: random.Random) -> bytes:
+    """Return bytes at random, or scraps."""
+    if rng.random() < 0.5:
+        return rng.randbytes(rng.randint(0, 300))
+    return rng.choice((b"", b" ")).join(rng.choices(SCRAPS, k=rng.randint(0, 20)))
+
+
+def find_fault(read: Read, path: Path) -> str | None:
     """Read a file; return what is wrong with how that went, or None."""
     start = time.process_time()  # beside other work, the clock on the wall says little
     tracemalloc.reset_peak()
@@ -91,6 +118,8 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str | None:
     except DefgpaError as error:
         if not 5 < len(str(error).replace(str(path), "")) < 1500:
             return f"a message of {len(str(error))} characters"
+        if path.name not in str(error):
+            return f"a message that names no file: {error!s:.100}"
     except Exception as error:
         return f"{type(error).__name__}: {error!s:.100}"
     leaked = [w for w in caught if not issubclass(w.category, DefgpaWarning)]
@@ -103,26 +132,33 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str | None:
     return None
 
 
-def fuzz(name: str, seconds: float, seed: int, keep: Path) -> tuple[int, list[str]]:
-    """Damage the seeds of a target for so many seconds; return how many, and the faults."""
+def fuzz(
+    name: str, seconds: float, seed: int, keep: Path, max_files: int = sys.maxsize
+) -> tuple[int, list[str]]:
+    """Damage the seeds of a target for so many seconds; return how many files, and the faults."""
     read, seeds = find_targets()[name]
     rng = random.Random(f"{name}-{seed}")
     for path in seeds:  # what a reader imports on use takes time once
         find_fault(read, path)
     n_files, faults, end = 0, list[str](), time.perf_counter() + seconds
     with tempfile.TemporaryDirectory() as folder:
-        while seeds and time.perf_counter() < end:
+        while seeds and n_files < max_files and time.perf_counter() < end:
             source = rng.choice(seeds)
             path = Path(folder, f"file{''.join(source.suffixes)}")
-            path.unlink(missing_ok=True)
-            path.write_bytes(damage(source.read_bytes(), rng))
+            path.unlink(missing_ok=True)  # one that is truncated waits for the disk, every time
+            is_damaged = rng.random() < 0.8
+            path.write_bytes(damage(source.read_bytes(), rng) if is_damaged else make_bytes(rng))
             n_files += 1
-            fault = find_fault(read, path)
+            options = {}
+            if isinstance(read, partial):  # landmarks, whose format is stated or recognised
+                options = {option: rng.choice(values) for option, values in OPTIONS.items()}
+                options |= {} if rng.random() < 0.5 else {"format": None}
+            fault = find_fault(partial(read, **options), path)
             if fault is not None:
                 keep.mkdir(parents=True, exist_ok=True)
                 evidence = keep / f"{name}__{n_files}{''.join(source.suffixes)}"
                 evidence.write_bytes(path.read_bytes())
-                faults.append(f"{evidence}: {fault}")
+                faults.append(f"{evidence}, {options}: {fault}")
     return n_files, faults
 
 
