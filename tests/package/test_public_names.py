@@ -9,33 +9,11 @@ import pytest
 
 import defgpa
 
-CONTRACT = [
-    "Affine",
-    "AffineGPA",
-    "Alignment",
-    "DefGPA",
-    "Dense",
-    "EuclideanGPA",
-    "ExactCentering",
-    "FreeForm",
-    "Iterative",
-    "RadialBasis",
-    "Shapes",
-    "SoftCentering",
-    "ThinPlateSpline",
-    "Warp",
-    "check_warp",
-    "compare",
-    "cross_validate",
-    "intensity_deviation",
-    "load",
-    "read_shapes",
-    "save",
-    "select_smoothing",
-    "slide",
-    "warp_image",
-    "write_shapes",
-]
+CONTRACT = """
+    Affine AffineGPA Alignment DefGPA Dense EuclideanGPA ExactCentering FreeForm Iterative
+    RadialBasis Shapes SoftCentering ThinPlateSpline Warp check_warp compare cross_validate
+    intensity_deviation load read_shapes save select_smoothing slide warp_image write_shapes
+""".split()
 
 
 @pytest.mark.parametrize("name", sorted({*CONTRACT, *defgpa.__all__}))
