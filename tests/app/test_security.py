@@ -165,7 +165,7 @@ def test_an_upload_that_is_larger_than_it_says_is_stopped(page, monkeypatch):
     folder = page.project.folder
     assert list((folder / "files").iterdir()) == []
     assert {path.name for path in folder.iterdir()} == {
-        *("files", "results", "edits.json", "settings.json"),
+        *("files", "results", "edits.json", "settings.json")
     }
 
 

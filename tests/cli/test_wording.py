@@ -16,13 +16,8 @@ import click
 WORDING = Path(__file__).with_name("wording.txt")
 SPEAKERS = {"say", "say_paragraph", "note", "table", "progress", "working", "warn"}
 REFUSALS = {
-    "UsageError",
-    "BadParameter",
-    "ShapeError",
-    "FormatError",
-    "DefgpaError",
-    "make_word_error",
-}
+    "UsageError", "BadParameter", "ShapeError", "FormatError", "DefgpaError", "make_word_error",
+}  # fmt: skip
 
 
 def collect_wording() -> str:

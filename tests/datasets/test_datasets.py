@@ -338,10 +338,7 @@ def test_a_family_that_cannot_be_is_refused(arguments, complaint):
 
 @pytest.mark.parametrize(
     ("make", "size", "missing"),
-    [
-        (datasets.make_faces, (10, 68, 2), 0.04),
-        (datasets.make_livers, (10, 4004, 3), 0.0),
-    ],
+    [(datasets.make_faces, (10, 68, 2), 0.04), (datasets.make_livers, (10, 4004, 3), 0.0)],
 )
 def test_an_imitation_has_the_size_of_its_model(make, size, missing):
     shapes = make().shapes

@@ -5,15 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 
-from defgpa import (
-    DefGPA,
-    DefgpaWarning,
-    EuclideanGPA,
-    ShapeError,
-    Shapes,
-    load,
-    write_shapes,
-)
+from defgpa import DefGPA, DefgpaWarning, EuclideanGPA, ShapeError, Shapes, load, write_shapes
 from defgpa.diagnostics.findings import Problem
 from defgpa.diagnostics.planarity import check_planarity, project_to_plane
 from support import smooth_family

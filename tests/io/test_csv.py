@@ -179,10 +179,7 @@ def test_a_missing_code_on_demand(table):
         ('id,x1,y1\na,"1,5","2,5"\n', "line 2: expected a number with a decimal point"),
         ("a 1,5 2,5\nb 3.5 4,5\n", "line 2: expected decimal commas everywhere, or nowhere"),
         ("id,x1,y1\na,1,2\nb,1\n", "line 3: expected 3 columns, as above; found 2"),
-        (
-            "id,x1,y1,x2\na,1,2,3\n",
-            "line 1: expected columns x and y of landmark '2'",
-        ),
+        ("id,x1,y1,x2\na,1,2,3\n", "line 1: expected columns x and y of landmark '2'"),
         ("id,x1,y1,x4,x3,x2\na,1,2,3,4,5\n", "line 1: expected columns x and y of landmark '4'"),
         ("id,x1,y1,x1\na,1,2,3\n", "line 1: expected one column for each axis of landmark '1'"),
         ("id,x1,y1,z1,x2,y2\na,1,2,3,4,5\n", "expected x, y and z for every landmark or for none"),
@@ -575,12 +572,7 @@ def test_what_is_known_about_specimens_survives_from_table_to_table(tmp_path, fo
 
 
 def test_what_has_no_place_in_a_format_is_named():
-    metadata = {
-        "variables": ({"site": "N"},),
-        "space": "LPS",
-        "groups": ("a",),
-        "links": ((0, 1),),
-    }
+    metadata = {"variables": ({"site": "N"},), "space": "LPS", "groups": ("a",), "links": ((0, 1),)}
     shapes = Shapes.specimens(SKULLS[:1], faces=[[0, 1, 2]], metadata=metadata)
     assert find_unsupported_metadata(shapes, "a.csv") == (
         "the links",

@@ -168,16 +168,10 @@ VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
         lambda: VISIBLE.T,
     ],
     ids=[
-        "diagonal",
-        "sparse",
-        "sparse row",
-        "sparse column",
-        "row",
-        "logical column",
-        "rows",
+        "diagonal", "sparse", "sparse row", "sparse column", "row", "logical column", "rows",
         "columns",
     ],
-)
+)  # fmt: skip
 def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
     points = some_points()
     document = read(save, {"D": cell([p.T for p in points]), "V": stored()})
@@ -290,10 +284,7 @@ def test_version_4_holds_one_shape(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        (
-            {"x": np.ones((4, 4))},
-            "expected an array of shapes, landmarks and coord",
-        ),
+        ({"x": np.ones((4, 4))}, "expected an array of shapes, landmarks and coord"),
         (
             {"a": cell([np.ones((2, 4))]), "b": cell([np.ones((2, 4))])},
             "'a', 'b' can each be a set of shapes. Choose one: variable='a'",

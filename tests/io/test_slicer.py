@@ -327,9 +327,7 @@ def test_rows_of_slicer_5_end_with_a_status_that_no_column_names(read):
 @pytest.mark.parametrize("extra", [",a,0", ",2,0,1", ",7,0"])
 def test_other_fields_too_many_are_refused(read, extra):
     with pytest.raises(FormatError, match="line 2: expected 14 fields"):
-        read(
-            "# Markups fiducial file version = 5.2\n1,1.5,2,3,0,0,0,1,1,1,0,F-1,," + extra + "\n",
-        )
+        read("# Markups fiducial file version = 5.2\n1,1.5,2,3,0,0,0,1,1,1,0,F-1,," + extra + "\n")
 
 
 def test_rows_without_any_header_are_told_by_their_number_of_fields(read):

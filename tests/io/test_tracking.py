@@ -98,10 +98,7 @@ def test_confidences_of_a_coco_result_are_weights(tmp_path):
 
 
 WEIGHTED = Shapes(
-    POINTS,
-    names=["a", "b", "c", "d"],
-    landmarks=PARTS,
-    weights=RNG.uniform(0.1, 1, size=(4, 5)),
+    POINTS, names=["a", "b", "c", "d"], landmarks=PARTS, weights=RNG.uniform(0.1, 1, size=(4, 5))
 )
 
 

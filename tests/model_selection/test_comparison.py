@@ -44,15 +44,8 @@ def test_the_default_is_the_table_of_the_paper_with_similarities_and_the_elastic
     points = smooth_family(m=30)
     table = compare(points, fold_size=6)
     assert [row.name for row in table] == [
-        "EUC_d",
-        "EUC_d(scaling)",
-        "AFF_d",
-        "AFF_r",
-        "TPS_r(3)",
-        "TPS_r(5)",
-        "TPS_r(7)",
-        "ELA(5)",
-    ]
+        "EUC_d", "EUC_d(scaling)", "AFF_d", "AFF_r", "TPS_r(3)", "TPS_r(5)", "TPS_r(7)", "ELA(5)",
+    ]  # fmt: skip
     for name, estimator in (
         ("EUC_d", EuclideanGPA()),
         ("EUC_d(scaling)", EuclideanGPA(scaling=True)),
@@ -89,24 +82,13 @@ def test_face_has_the_published_row():
 def test_a_list_is_named_after_what_it_holds():
     points = smooth_family(m=30)
     estimators = [
-        DefGPA(Affine()),
-        DefGPA(),
-        DefGPA(ThinPlateSpline(smoothing=1e-2)),
-        DefGPA(ThinPlateSpline((4, 3))),
-        DefGPA(FreeForm()),
-        EuclideanGPA(),
-        AffineGPA(),
-    ]
+        DefGPA(Affine()), DefGPA(), DefGPA(ThinPlateSpline(smoothing=1e-2)),
+        DefGPA(ThinPlateSpline((4, 3))), DefGPA(FreeForm()), EuclideanGPA(), AffineGPA(),
+    ]  # fmt: skip
     names = [row.name for row in compare(points, estimators, fold_size=10)]
     assert names == [
-        "AFF_r",
-        "TPS_r(5)",
-        "TPS_r(5) #2",
-        "TPS_r((4, 3))",
-        "DefGPA(FreeForm)",
-        "EUC_d",
-        "AFF_d",
-    ]
+        "AFF_r", "TPS_r(5)", "TPS_r(5) #2", "TPS_r((4, 3))", "DefGPA(FreeForm)", "EUC_d", "AFF_d",
+    ]  # fmt: skip
 
 
 def test_a_method_that_fails_tells_why_and_stops_no_other(table):

@@ -502,8 +502,7 @@ def test_many_partial_shapes_are_completed_through_one():
     """Beyond 128 shapes the prior takes another way, and so must the folds."""
     points = smooth_family(seed=9, n=140, m=20, missing=0.05)
     assert_same_predictions(
-        cross_validate(DefGPA(Affine()), points, 10),
-        cross_validate(Refitted(Affine()), points, 10),
+        cross_validate(DefGPA(Affine()), points, 10), cross_validate(Refitted(Affine()), points, 10)
     )
 
 

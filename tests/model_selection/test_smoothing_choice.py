@@ -62,15 +62,11 @@ class BumpBasis:
 @pytest.mark.parametrize(
     "warp",
     [
-        ThinPlateSpline(4),
-        ThinPlateSpline(4, theta=3.0),
-        RadialBasis(),
-        FreeForm(),
-        Polynomial(),
-        Bumps(),
+        ThinPlateSpline(4), ThinPlateSpline(4, theta=3.0), RadialBasis(), FreeForm(),
+        Polynomial(), Bumps(),
     ],
     ids=lambda warp: type(warp).__name__,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("missing", [0.0, 0.15], ids=["full", "partial"])
 @wherever_the_best_is
 @pytest.mark.filterwarnings("ignore:.*folds of the cross-validation warned:defgpa.DefgpaWarning")
@@ -339,14 +335,10 @@ class TestTheStiffestThatPredictsAsWell:
             ([1.0, 1.1, 3.0, 3.0], [0.2] * 4, [9, 9, 9, 9], 0),
         ],
         ids=[
-            "stiffer",
-            "too far",
-            "folds avoided",
-            "stiff one folds",
-            "none as good",
+            "stiffer", "too far", "folds avoided", "stiff one folds", "none as good",
             "none to be had",
         ],
-    )
+    )  # fmt: skip
     def test_is_chosen(self, cve, spread, foldovers, chosen):
         values, path = self.path(cve, spread, foldovers)
         assert path.best_value == values[chosen]

@@ -48,13 +48,9 @@ def numbers(table, skip=1):
 def test_the_folder_of_slicermorph_has_its_files_and_heads(alignment, tmp_path):
     files = export(alignment, tmp_path / "gpa", to="slicermorph")
     assert [path.name for path in files] == [
-        "outputData.csv",
-        "meanShape.csv",
-        "eigenvector.csv",
-        "eigenvalues.csv",
-        "pcScores.csv",
+        "outputData.csv", "meanShape.csv", "eigenvector.csv", "eigenvalues.csv", "pcScores.csv",
         "analysis.json",
-    ]
+    ]  # fmt: skip
     actual = {path.name: rows(path) for path in files[:5]}
     assert actual["outputData.csv"][0][:5] == [
         "Sample_name",

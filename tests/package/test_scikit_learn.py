@@ -35,16 +35,11 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e:
 # What scikit-learn runs for estimators that say (in their tags) that they take three-dimensional
 # input, and its other checks that bring no data. The remaining ones pass 2-D arrays to fit.
 CHECKS = [
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_estimator_repr",
-    "check_get_params_invariance",
-    "check_set_params",
-    "check_mixin_order",
-    "check_valid_tag_types",
-    "check_estimator_tags_renamed",
+    "check_no_attributes_set_in_init", "check_parameters_default_constructible",
+    "check_estimator_repr", "check_get_params_invariance", "check_set_params",
+    "check_mixin_order", "check_valid_tag_types", "check_estimator_tags_renamed",
     "check_estimator_cloneable",
-]
+]  # fmt: skip
 
 
 @every_estimator

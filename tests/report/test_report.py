@@ -20,12 +20,7 @@ import defgpa
 from defgpa.datasets import load_wings
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.errors import DefgpaError, DefgpaWarning, ShapeError
-from defgpa.model_selection import (
-    Comparison,
-    CrossValidation,
-    MethodFigures,
-    Verdict,
-)
+from defgpa.model_selection import Comparison, CrossValidation, MethodFigures, Verdict
 from defgpa.palette import GROUP_COLOURS
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_methods, write_report

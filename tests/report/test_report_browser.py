@@ -578,10 +578,7 @@ def everywhere(browser, name, value):
 def grouped_report(folder):
     """More groups than colours, in two columns, and specimens enough to lose sight of one."""
     n = 44
-    metadata = {
-        "groups": [f"site {k % 11}" for k in range(n)],
-        "sex": ["f", "m"] * (n // 2),
-    }
+    metadata = {"groups": [f"site {k % 11}" for k in range(n)], "sex": ["f", "m"] * (n // 2)}
     points = smooth_family(seed=5, n=n, m=12)
     names = [f"Genus species subspecies {k}" for k in range(n)]
     shapes = defgpa.Shapes(points, names=names, metadata=metadata)

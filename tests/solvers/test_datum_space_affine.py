@@ -104,10 +104,7 @@ def test_derivatives_are_those_of_the_cost(points, rng):
     step /= np.linalg.norm(step)
     h = 1e-4
     ahead, behind = span.retract(h * step).cost, span.retract(-h * step).cost
-    derivative, curvature = (
-        (ahead - behind) / (2 * h),
-        (ahead - 2 * span.cost + behind) / h**2,
-    )
+    derivative, curvature = ((ahead - behind) / (2 * h), (ahead - 2 * span.cost + behind) / h**2)
     np.testing.assert_allclose(np.vdot(span.gradient, step), derivative, **PARITY)
     np.testing.assert_allclose(np.vdot(span.hessian_product(step), step), curvature, **PARITY)
 

@@ -137,10 +137,7 @@ def test_derivatives_are_those_of_the_cost(points, motions, rng):
     step = rng.normal(size=pose.gradient.shape)
     h = 1e-4
     ahead, behind = pose.retract(h * step).cost, pose.retract(-h * step).cost
-    derivative, curvature = (
-        (ahead - behind) / (2 * h),
-        (ahead - 2 * pose.cost + behind) / h**2,
-    )
+    derivative, curvature = ((ahead - behind) / (2 * h), (ahead - 2 * pose.cost + behind) / h**2)
     np.testing.assert_allclose(np.vdot(pose.gradient, step), derivative, **PARITY)
     np.testing.assert_allclose(np.vdot(pose.hessian_product(step), step), curvature, **PARITY)
 

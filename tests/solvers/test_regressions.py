@@ -28,11 +28,7 @@ from defgpa.warps import Gaussian, Membrane
 from support import EXACT, form_gram, rotation, smooth_family
 
 DIGITS = 1e-12  # of P, whichever way it is computed
-TURNS = {
-    "as it is": 0.0,
-    "turned": 1.0,
-    "hardly turned": 1e-6,
-}
+TURNS = {"as it is": 0.0, "turned": 1.0, "hardly turned": 1e-6}
 FAMILIES = {
     "affine": Affine(),
     "thin plate": ThinPlateSpline(4),

@@ -9,9 +9,7 @@ import pytest
 from defgpa import Affine, DefGPA, Dense, Iterative, Shapes, ThinPlateSpline
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.columns import store_column_factor, stream_factor
-from defgpa.solvers.cost import (
-    build_cost,
-)
+from defgpa.solvers.cost import build_cost
 from defgpa.solvers.davidson import find_bottom_eigenpairs
 from defgpa.solvers.elimination import store_factor
 from defgpa.threads import map_blocks, use_threads
@@ -40,11 +38,7 @@ WARPS = {
     "soft spline": ThinPlateSpline(4, smoothing=1e-5),
 }
 every_model = pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
-STORAGES = {
-    "stored": store_factor,
-    "columns": store_column_factor,
-    "streamed": stream_factor,
-}
+STORAGES = {"stored": store_factor, "columns": store_column_factor, "streamed": stream_factor}
 NAMES = {"stored": "StoredFactor", "columns": "StoredFactor", "streamed": "StreamedFactor"}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 

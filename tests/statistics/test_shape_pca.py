@@ -12,14 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from defgpa import Affine, DefGPA, ShapeError, ShapePCA, Shapes, ThinPlateSpline
 from defgpa.statistics import tangent_space
-from support import (
-    EXACT,
-    PARITY,
-    moved,
-    shared_data,
-    shared_points,
-    smooth_family,
-)
+from support import EXACT, PARITY, moved, shared_data, shared_points, smooth_family
 
 
 def fitted(points, warp=None):

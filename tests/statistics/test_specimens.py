@@ -23,17 +23,9 @@ from defgpa.statistics import centroid_sizes, procrustes_anova, specimens, tange
 from support import EXACT, explicit_cost, shared_points, smooth_family, up_to_affine
 
 COLUMNS = [
-    "id",
-    "group",
-    "centroid_size",
-    "landmarks_visible",
-    "rmse_reference",
-    "rmse_datum",
-    "bending_energy",
-    "stretch",
-    "mirrored",
-    "procrustes_distance",
-]
+    "id", "group", "centroid_size", "landmarks_visible", "rmse_reference", "rmse_datum",
+    "bending_energy", "stretch", "mirrored", "procrustes_distance",
+]  # fmt: skip
 
 
 def fitted(points, warp=None, **known):

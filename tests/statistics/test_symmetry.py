@@ -319,10 +319,7 @@ def test_pairs_may_be_labels_even_where_labels_are_numbers():
         ({"pairs": MOTH_PAIRS, "side": list("lr") * 6}, "not both"),
         ({"side": list("lr") * 6}, "individual"),
         ({"side": list("lrx") * 4, "individual": range(12)}, "2 sides; got 3"),
-        (
-            {"side": list("lr") * 6, "individual": [*"aabbccddeefg"]},
-            "'f', 'g' has no|'g'|'f'",
-        ),
+        ({"side": list("lr") * 6, "individual": [*"aabbccddeefg"]}, "'f', 'g' has no|'g'|'f'"),
         (
             {"side": list("lr") * 6, "individual": list("aaaabbccddee"), "replicate": [1] * 12},
             "same replicate twice",

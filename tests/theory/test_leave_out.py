@@ -10,12 +10,7 @@ from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.cost import build_cost
 from defgpa.solvers.eigen import ExactCentering, Iterative, centre_cost
 from defgpa.solvers.feature_space import FeatureSpace
-from defgpa.solvers.leave_out import (
-    LeftOutCost,
-    LeftOutProducts,
-    leave_out,
-    leave_out_features,
-)
+from defgpa.solvers.leave_out import LeftOutCost, LeftOutProducts, leave_out, leave_out_features
 from support import EXACT, smooth_family
 
 LEFT_OUT = np.array([2, 7, 11])

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from defgpa import (
-    Affine,
-    DefGPA,
-    ExactCentering,
-    Iterative,
-    Shapes,
-    SoftCentering,
-    ThinPlateSpline,
-)
+from defgpa import Affine, DefGPA, ExactCentering, Iterative, Shapes, SoftCentering, ThinPlateSpline
 from defgpa.geometry import measure_geometry
 from defgpa.solvers import eigen
 from defgpa.solvers.cost import build_cost

@@ -116,10 +116,7 @@ def test_the_exact_solution_is_the_cheapest_of_the_centred(model, missing):
     np.testing.assert_allclose(fitted.reference.mean(axis=0), 0, **EXACT)
     ours, fits = explicit_cost(shapes, model, fitted.reference), best_fits(shapes, model)
     theirs = brute_force(
-        lambda s: spent(fits, s),
-        fitted.reference.shape,
-        np.sqrt(fitted.eigenvalues),
-        centred=True,
+        lambda s: spent(fits, s), fitted.reference.shape, np.sqrt(fitted.eigenvalues), centred=True
     )
     np.testing.assert_allclose(ours, theirs, **PARITY)
 

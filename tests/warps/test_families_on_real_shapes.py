@@ -33,15 +33,11 @@ MODELS = [
     *(
         RadialBasis(kernel)
         for kernel in (
-            Gaussian(),
-            Multiquadric(),
-            InverseMultiquadric(),
-            WendlandC2(),
-            WendlandC4(),
+            Gaussian(), Multiquadric(), InverseMultiquadric(), WendlandC2(), WendlandC4(),
             Polyharmonic(3),
         )
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")  # soft warps on few folds: as it may be
