@@ -225,6 +225,8 @@ def test_convert_keeps_every_digit(run, wings, tmp_path):
         (["apply", "WINGS", "x", "WINGS"], "Missing option"),
         (["apply", "WINGS", "x", "WINGS", "-o", "OUT"], "not a result saved by defgpa"),
         (["nonsense"], "No such command"),
+        (["disparity", "WINGS"], "Missing option '--groups'"),
+        (["disparity", "WINGS", "--permutations", "many"], "'many' is not a whole number"),
         (["info", "WINGS", "--missing", "often"], "marked, negative or a number"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
@@ -657,9 +659,21 @@ def test_mistakes_that_spoil_a_fit_are_noted_with_it(run, wings, tmp_path):
         assert re.search("set_4:? has the very coordinates of set_3", notes)
 
 
-def test_the_nearest_option_is_suggested_for_a_typo(run):
-    err = run.refuse("fit", "--smothing", "1", "wings.tps")
-    assert err.rstrip().endswith("No such option '--smothing'. Did you mean '--smoothing'?")
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["fot", "WINGS"], "'fit'"),
+        (["fit", "WINGS", "--smothing", "1"], "'--smoothing'"),
+        (["fit", "WINGS", "--method", "rigit"], "'rigid'"),
+        (["info", "WINGZ"], "'WINGS'"),
+    ],
+)
+def test_the_nearest_name_is_suggested_for_a_typo(run, wings, words, nearest):
+    def place(text):
+        return text.replace("WINGZ", f"{wings}x").replace("WINGS", str(wings))
+
+    err = run.refuse(*map(place, words))
+    assert err.rstrip().endswith(f"Did you mean {place(nearest)}?")
 
 
 def test_the_table_of_methods_fits_in_80_columns(capsys):

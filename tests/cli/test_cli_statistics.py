@@ -523,7 +523,7 @@ def test_figures_printed_beside_a_table_have_a_table_of_their_own(run, folder):
     words = [folder / "moths.tps", "--data", folder / "moths.csv", "--permutations", 9, "-q"]
     out, sample, kinds = folder / "out", moths(), np.repeat(["a", "b"], 6)
     for command, *options in (
-        ("disparity", "--groups", "kind"),
+        ("disparity", "--group", "kind"),
         ("classify", "--groups", "kind"),
         ("covary", "--modules", "front=1-4,back=*", "--by", "kind"),
         ("test", "--slopes", "kind", "--trajectories", "kind,site", "--allometry"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -134,7 +135,12 @@ def _show_usage_error(error: click.ClickException) -> None:
     if context is not None:
         click.echo(context.get_usage(), err=True)
         click.echo(f"Try '{context.command_path} --help' for help.\n", err=True)
-    click.echo(f"Error: {escape_controls(error.format_message())}", err=True)
+    text = re.sub("a valid integer( range)?", "a whole number", error.format_message())
+    text = re.sub("a valid float( range)?", "a number", text)
+    if isinstance(error, click.BadParameter) and " is not one of " in text:
+        value, *choices = re.findall("'([^']*)'", error.message)
+        text += suggest_name(value, choices)
+    click.echo(f"Error: {escape_controls(text)}", err=True)
 
 
 def _show_interruption(written: list[str]) -> None:

@@ -22,9 +22,7 @@ _NAMES = ResultNames(
 
 @options.command("classify", "defgpa classify heads.tps --data heads.csv --groups species")
 @options.input_argument
-@options.analysis_option(
-    "--groups", metavar="COLUMN[:COLUMN]", required=True, help="Column of the groups to tell apart."
-)
+@options.groups_option("to tell apart")
 @options.analysis_option(
     "--components",
     metavar="K",

@@ -15,9 +15,7 @@ _NAMES = ResultNames("Disparity", "disparity.json", ("disparity", "disparity_gro
 
 @options.command("disparity", "defgpa disparity heads.tps --data heads.csv --groups species")
 @options.input_argument
-@options.analysis_option(
-    "--groups", metavar="COLUMN[:COLUMN]", required=True, help="Column of the groups to compare."
-)
+@options.groups_option("to compare")
 @options.analysis_option(
     "--formula",
     "-f",

@@ -131,6 +131,25 @@ def analysis_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Dec
     return option(*names, group=ANALYSIS, **settings)
 
 
+def groups_option(purpose: str) -> Callable[[_Decorated], _Decorated]:
+    """Declare the column of the groups that are analysed; by default that of ``--group``."""
+
+    def choose(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+        column = value or ctx.meta.get(READING, {}).get(
+            "group"
+        )  # options that are typed come first
+        if column is None:
+            raise click.MissingParameter(ctx=ctx, param=parameter)
+        return str(column)
+
+    return analysis_option(
+        "--groups",
+        metavar="COLUMN[:COLUMN]",
+        callback=choose,
+        help=f"Column of the groups {purpose}; default: that of --group.",
+    )
+
+
 def method_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
     """Declare an option of the method."""
     return option(*names, group=METHOD, **settings)

@@ -6,11 +6,13 @@ other people's README and pictures lie there too.
 
 from __future__ import annotations
 
+import difflib
 import glob
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from defgpa.diagnostics.wording import name_option
@@ -25,6 +27,8 @@ from defgpa.io.text.lines import warn
 # Anything may have these suffixes, so there the content decides alone.
 _VAGUE_SUFFIXES = (".txt", ".csv", ".tsv", ".json", ".dat")
 _TABLES = tuple(format_.name for format_ in _csv.FORMATS)
+
+_MAX_NEIGHBOURS = 1000  # files whose names are compared with one that does not exist
 
 Source = str | os.PathLike[str]
 Find = tuple[Path, Format]  # a file and the format to read it in
@@ -88,11 +92,20 @@ def _find_path(name: str, path: Path, requested: Format | None) -> Found:
     if path.exists():
         raise FormatError(f"{path} is neither a file nor a folder.")  # a pipe would never end
     if not glob.has_magic(name):
-        raise FormatError(f"There is no file or folder {name[:200]!r}.")
+        raise FormatError(f"There is no file or folder {name[:200]!r}.{_suggest_path(path)}")
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
     if not matches:
         raise FormatError(f"The pattern {name!r} matches no file.")
     return _choose_files(matches, f"The pattern {name!r}", requested)
+
+
+def _suggest_path(path: Path) -> str:
+    """Return `` Did you mean 'wings.tps'?`` if a file of that folder has nearly this name."""
+    if not path.parent.is_dir():
+        return ""
+    names = [neighbour.name for neighbour in islice(path.parent.iterdir(), _MAX_NEIGHBOURS)]
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
 
 
 def _choose_format(path: Path) -> Format:
