@@ -14,17 +14,12 @@ from defgpa.statistics import (
     repeatability,
     tangent_space,
 )
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import design, encode_groups, make_orthonormal_bases
 from defgpa.statistics.differences import discovery_rate
-from defgpa.statistics.permutation import (
-    RESIDUAL,
-    ModelTerms,
-    Permutations,
-    effect_size,
-    p_value,
-    permute_ratios,
-)
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.table import Effect, EffectTable, format_p_values
+from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
 from support import EXACT, PARITY, moved, shared_data
 
 FORMULA = "shape ~ species * site"

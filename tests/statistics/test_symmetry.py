@@ -12,15 +12,10 @@ import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
 from defgpa.statistics.design import make_orthonormal_bases
-from defgpa.statistics.permutation import (
-    RESIDUAL,
-    ModelTerms,
-    Permutations,
-    TwoWay,
-    p_value,
-    permute_ratios,
-)
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.symmetry import _permute_sides
+from defgpa.statistics.two_way import TwoWay
+from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]

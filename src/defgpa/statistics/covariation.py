@@ -19,9 +19,10 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.cross_covariance import find_first_axes
 from defgpa.statistics.partition import Partition, parse_partition
-from defgpa.statistics.permutation import Permutations, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_p
 

@@ -21,7 +21,7 @@ from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError, ShapeError, import_extra
 from defgpa.io.covariates import Columns, collect_columns, parse_column
 from defgpa.statistics.formula import check_formula, split_formula
-from defgpa.statistics.permutation import ModelTerms
+from defgpa.statistics.variance_ratios import ModelTerms
 
 if TYPE_CHECKING:
     import pandas as pd

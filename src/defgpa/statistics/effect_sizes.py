@@ -20,7 +20,7 @@ from scipy.stats import norm
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.permutation import transform_to_normal
+from defgpa.statistics.box_cox import transform_to_normal
 from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
 
 

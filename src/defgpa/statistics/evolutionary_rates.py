@@ -20,12 +20,14 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.permutation import Permutations, build_averaging, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import PairRows, Row, Table, format_p, list_pairs
+from defgpa.statistics.two_way import build_averaging
 
 
 @dataclass(frozen=True, eq=False)

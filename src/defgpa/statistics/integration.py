@@ -16,6 +16,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.covariation import (
     LANCZOS_NUMBERS,
     correlate_permuted,
@@ -23,7 +24,7 @@ from defgpa.statistics.covariation import (
     require_specimens,
 )
 from defgpa.statistics.partition import Partition, parse_partition
-from defgpa.statistics.permutation import Permutations, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
 

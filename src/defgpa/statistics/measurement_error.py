@@ -17,8 +17,9 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import format_number
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, Table, effect
 

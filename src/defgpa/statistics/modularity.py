@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.integration import ModuleTest, fill_pairs
 from defgpa.statistics.partition import Partition, parse_partition
-from defgpa.statistics.permutation import Permutations, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, build_sample
 
 _N_ANGLES = 16  # in a quarter turn; CR is so smooth in the angle that more change nothing

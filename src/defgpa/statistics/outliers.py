@@ -21,7 +21,7 @@ from defgpa.dataframes import import_pandas
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.shapes import Shapes
-from defgpa.statistics.permutation import fit_box_cox
+from defgpa.statistics.box_cox import fit_box_cox
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from defgpa.threads import one_blas_thread

@@ -16,8 +16,9 @@ from scipy.spatial.distance import squareform
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns
+from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import Design, design, encode_groups
-from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
+from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import PairRows
 

@@ -26,7 +26,8 @@ from scipy.interpolate import CubicSpline
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError
 from defgpa.formatting import format_number
-from defgpa.statistics.permutation import Permutations, compress_columns, effect_size, p_value
+from defgpa.statistics.box_cox import effect_size
+from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.sample import Analysed, Provenance
 from defgpa.statistics.species import TreeLike, match_tree

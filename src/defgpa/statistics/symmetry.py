@@ -32,15 +32,11 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.mirror_pairs import MirrorPairs, exchange_pairs, find_pairs, parse_pairs
-from defgpa.statistics.permutation import (
-    RESIDUAL,
-    Permutations,
-    TwoWay,
-    build_averaging,
-    permute_ratios,
-)
+from defgpa.statistics.permutation import Permutations
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
+from defgpa.statistics.two_way import TwoWay, build_averaging
+from defgpa.statistics.variance_ratios import RESIDUAL, permute_ratios
 from defgpa.tangent_space import tangent_space
 from defgpa.threads import choose_threads
 
