@@ -219,11 +219,11 @@ def test_a_change_stops_what_is_computed_in_the_background_for_the_state_before(
     assert page.get("/queue").status_code == 200
 
 
-def test_work_for_an_older_state_ends_with_the_status_of_a_conflict():
+def test_work_for_an_older_state_ends_without_content_and_without_an_error():
     def work():
         raise InterruptedWork
 
-    assert respond(work).status_code == 409
+    assert respond(work).status_code == 204
 
 
 def test_comparing_methods_tells_rows_as_they_come_and_recommends_one(page):

@@ -256,7 +256,7 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, offset: fl
 
     Examples
     --------
-    >>> [round(compute_mean_error_probability(0.15, n, 2, off=0.15), 2) for n in (2, 3, 5, 10)]
+    >>> [round(compute_mean_error_probability(0.15, n, 2, offset=0.15), 2) for n in (2, 3, 5, 10)]
     [0.5, 0.25, 0.06, 0.0]
     """
     if not residual > 0.0:

@@ -17,6 +17,9 @@ async function request(path, options = {}) {
       "The server does not answer. Is 'defgpa app' still running? Nothing is lost: edits are saved as they are made.",
     );
   }
+  // the work was interrupted by a change of the project, and nothing came of it
+  if (response.status === 204)
+    throw new RequestError(409, "The project was changed meanwhile; ask again.");
   if (!response.ok) {
     const text = await response.text();
     let message = text;
