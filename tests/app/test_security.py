@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import socket
 import zipfile
 
 import pytest
 from app_support import HOST, TOKEN
 from starlette.testclient import TestClient
 
-from defgpa.app.server import list_host_names
+from defgpa.app.server import LOCAL, list_host_names, listen
 
 
 @pytest.fixture
@@ -212,3 +213,12 @@ def test_scripts_of_an_older_version_are_not_used_again(page):
     assert page.client.get("/static/main.js", headers={"If-None-Match": tag}).status_code == 304
     assert page.client.get("/static/main.js", headers={"If-None-Match": '"old"'}).content
     assert page.client.get("/static/api.js").headers["etag"] != tag
+
+
+def test_the_body_of_an_answer_does_not_wait_for_the_receipt_of_its_head():
+    with (
+        listen(LOCAL, 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

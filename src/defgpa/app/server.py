@@ -93,6 +93,17 @@ def list_host_names(host: str) -> list[str]:
     return list(dict.fromkeys([*names, LOCAL, "localhost"]))
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, whose answers are sent at once, body and all.
+
+    By default the body of an answer waits up to 40 ms for the receipt of its head. asyncio turns
+    that off only for sockets that name their protocol, which those of `create_server` do not.
+    """
+    listener = socket.create_server((host, port))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
+    return listener
+
+
 def serve(
     workspace: Workspace,
     first: Project | None = None,
@@ -118,7 +129,7 @@ def serve(
     """
     import uvicorn
 
-    listener = socket.create_server((host, port))
+    listener = listen(host, port)
     port = listener.getsockname()[1]
     names = list_host_names(host)
     access = Access(
