@@ -23,7 +23,7 @@ from defgpa.diagnostics.solution import DescentDiagnostics, Diagnostics, Spectra
 from defgpa.errors import DefgpaError, DegenerateShapeError, ShapeError
 from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, Motion, fit_motions
-from defgpa.shapes import Shapes
+from defgpa.shapes import Shapes, as_specimens
 from defgpa.solvers.datum_space import DatumSpaceFit
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration, make_affine_warps
@@ -343,7 +343,7 @@ class Alignment:
         (30, 2)
         """
         if isinstance(points, Shapes) or np.ndim(np.asarray(points)) == 3:
-            shapes = points if isinstance(points, Shapes) else Shapes.specimens(points)
+            shapes = as_specimens(points)
             pairs = zip(shapes.points, shapes.names, strict=True)
             return tuple(register_shape(self, shape, name) for shape, name in pairs)
         shape, visible = self._check_points(points)

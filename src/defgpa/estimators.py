@@ -34,15 +34,13 @@ from defgpa.diagnostics.screening import add_deformation_finding, check_input
 from defgpa.errors import DefgpaError
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
-from defgpa.shapes import Shapes, ShapesLike
+from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.sklearn_interface import SklearnInterface
 from defgpa.solvers.affine import balance_frame, fit_affine
 from defgpa.solvers.cost import DEFAULT_BUDGET, build_cost
 from defgpa.solvers.deformable import LocalShapes
 from defgpa.solvers.eigen import Centering, EigenSolver, Method, SoftCentering
-from defgpa.solvers.elastic import (
-    Dial,
-)
+from defgpa.solvers.elastic import Dial
 from defgpa.solvers.leverage import (
     compute_affine_leverage,
     compute_similarity_leverage,
@@ -50,10 +48,7 @@ from defgpa.solvers.leverage import (
     predict_landmarks,
 )
 from defgpa.solvers.proportions import vote_on_sides
-from defgpa.solvers.registration import (
-    AffineRegistration,
-    MotionRegistration,
-)
+from defgpa.solvers.registration import AffineRegistration, MotionRegistration
 from defgpa.solvers.residual_scores import WeightedFit
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
@@ -114,7 +109,7 @@ class AlignmentEstimator(SklearnInterface):
 
     def _validate(self, shapes: ShapesLike) -> Shapes:
         """Return shapes that can be aligned and fit into memory."""
-        valid = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+        valid = as_specimens(shapes)
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
         return valid.require_alignable()
@@ -266,7 +261,7 @@ class AlignmentEstimator(SklearnInterface):
             Or (n_shapes, n_landmarks · n_dims), or a DataFrame: see ``set_output``.
         """
         space = output or self.output
-        specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+        specimens = as_specimens(shapes)
         points = self._transform_points(specimens, space)
         return self._wrap_points(points, specimens.names, space)
 
@@ -285,7 +280,7 @@ class AlignmentEstimator(SklearnInterface):
 
         Over the landmarks that at least two shapes of the fit have, as in its RMSE.
         """
-        specimens = shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+        specimens = as_specimens(shapes)
         residuals = self._transform_points(specimens, "aligned") - self.reference_
         counts = ~np.isnan(residuals[..., 0]) & (self.alignment_.shapes.views >= 2)
         squares = (residuals[counts] ** 2).sum(axis=1)

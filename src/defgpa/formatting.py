@@ -1,7 +1,8 @@
-"""Numbers and tables as text, and as HTML for notebooks."""
+"""Numbers and tables as text and as HTML for notebooks, and names in the order of people."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -9,6 +10,22 @@ from html import escape
 def format_number(value: float, digits: int = 4, unknown: str = "") -> str:
     """Format a number with so many significant digits, zeros at the end too; NaN as ``unknown``."""
     return unknown if value != value else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Make a key that sorts numbers in names by their value: ``a2`` before ``a10``.
+
+    Examples
+    --------
+    >>> sorted(["b", "a10", "a2"], key=make_sort_key)
+    ['a2', 'a10', 'b']
+    """
+    parts = re.split(r"([0-9]+)", text.casefold())
+    return tuple(
+        (0, len(piece.lstrip("0")), piece.lstrip("0")) if piece.isdecimal() else (1, 0, piece)
+        for piece in parts
+        if piece
+    )
 
 
 def align_columns(

@@ -7,9 +7,10 @@ change from one group to the next, 35 groups look different.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
+
+from defgpa.formatting import make_sort_key
 
 GROUP_COLOURS = ("#0072b2", "#d55e00", "#00855f", "#b8548b", "#a97800", "#59606a", "#2b8fc4")
 GROUP_MARKERS = "osDPX"  # of matplotlib; circle, square, diamond, cross and x of plotly
@@ -33,7 +34,8 @@ def order_groups(labels: Iterable[Hashable]) -> list[str]:
     >>> order_groups(["b", "a10", "a2", "b"])
     ['a2', 'a10', 'b']
     """
-    return sorted({str(label) for label in labels}, key=_natural_key)
+    names = sorted({str(label) for label in labels})  # those with equal keys have an order, too
+    return sorted(names, key=make_sort_key)
 
 
 def assign_looks(labels: Iterable[Hashable]) -> dict[str, GroupLook]:
@@ -51,9 +53,3 @@ def look_of(number: int) -> GroupLook:
     """Return the look of the group with this number, counted from 0."""
     colour = GROUP_COLOURS[number % len(GROUP_COLOURS)]
     return GroupLook(colour, GROUP_MARKERS[number % len(GROUP_MARKERS)])
-
-
-def _natural_key(name: str) -> list[tuple[int, float, str]]:
-    """Return a sort key that compares runs of digits as numbers."""
-    words = re.split(r"(\d+)", name)
-    return [(0, float(word), "") if word.isdecimal() else (1, 0.0, word) for word in words if word]

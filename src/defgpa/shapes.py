@@ -534,6 +534,11 @@ def as_shapes(shapes: ShapesLike) -> Shapes:
     return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
 
 
+def as_specimens(shapes: ShapesLike) -> Shapes:
+    """Return Shapes as they are, or make Shapes of specimens, which need not be alignable."""
+    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
+
+
 def find_landmark_numbers(
     members: Iterable[str | float], landmarks: Sequence[str], advice: str = ""
 ) -> list[int]:

@@ -17,7 +17,7 @@ import numpy as np
 from defgpa.arrays import Array
 from defgpa.errors import DegenerateShapeError, NotConvergedError, ShapeError, format_names
 from defgpa.procrustes import fit_motions
-from defgpa.shapes import Shapes, ShapesLike
+from defgpa.shapes import Shapes, ShapesLike, as_specimens
 
 _MAX_ROUNDS = 10_000
 
@@ -94,11 +94,6 @@ def project_onto_tangent_plane(shapes: Array) -> Array:
     c = mean / np.linalg.norm(mean)
     along = np.einsum("nmd,md->n", shapes, c)
     return np.asarray(shapes + (1.0 - along)[:, None, None] * c)
-
-
-def as_specimens(shapes: ShapesLike) -> Shapes:
-    """Return Shapes as they are, and arrays as Shapes of specimens."""
-    return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
 
 
 def require_complete(shapes: ShapesLike, what: str) -> Shapes:

@@ -4,6 +4,8 @@ Work that comes in independent blocks is spread over Python threads (numpy and s
 GIL). BLAS is held to one thread meanwhile, and between the blocks too: the threads it starts for
 one product go on spinning afterwards, and take the cores from ours. Small work stays on the thread
 it is on: handing it over would cost more than it saves.
+
+Whoever waits for long work may stop it: the work asks at each of its steps (`check_interruption`).
 """
 
 from __future__ import annotations
@@ -170,3 +172,28 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
     os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+# Stopping long work
+
+
+class InterruptedWork(BaseException):
+    """Work that nobody waits for any more; no handler of ordinary errors must swallow it."""
+
+
+@contextmanager
+def interruptible(check: Callable[[], None]) -> Iterator[None]:
+    """Call a function at each step of the work in this thread; what it raises stops the work."""
+    before = getattr(_thread_state, "check", None)
+    _thread_state.check = check
+    try:
+        yield
+    finally:
+        _thread_state.check = before
+
+
+def check_interruption() -> None:
+    """Stop here if whoever waits for the work in this thread wants it no more."""
+    check = getattr(_thread_state, "check", None)
+    if check is not None:
+        check()

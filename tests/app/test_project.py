@@ -22,10 +22,10 @@ from defgpa.app.steps import correct, look
 from defgpa.app.thread_warnings import collect_notes
 from defgpa.edits import read_edits
 from defgpa.errors import warn
-from defgpa.interruption import InterruptedWork
 from defgpa.io import write_shapes
 from defgpa.report import write_methods
 from defgpa.statistics import specimens
+from defgpa.threads import InterruptedWork
 
 TPS = "".join(
     f"LM=5\n{x} 0\n{10 + x} 1\n{9 + x} {7 + 0.3 * x}\n{1 - 0.1 * x} 8\n5 {4 + 0.2 * x}\nID=w{x}\n"

@@ -199,7 +199,7 @@ def test_nothing_in_the_package_looks_for_patterns_in_sentences():
     readers = (
         *(
             "app/", "io", "datasets", "semilandmarks/read.py", "semilandmarks/sliders.py",
-            "dataframes.py", "palette.py",
+            "dataframes.py", "formatting.py",
         ),
         *("cli/", "report/_tables.py", "statistics/design.py", "statistics/formula.py"),
     )  # fmt: skip

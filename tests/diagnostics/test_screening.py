@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from defgpa import Shapes
+from defgpa.diagnostics.preparation import guess_units
 from defgpa.diagnostics.screening import (
     _find_outliers,
     _has_outlying_size,
     compute_mean_error_probability,
     screen,
 )
-from defgpa.diagnostics.units import guess_units
 from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
 from defgpa.tuning import DEFAULT
 from support import EXACT, shared_data, shared_points, smooth_family

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError, ShapeError
+from defgpa.formatting import make_sort_key
 from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
 from defgpa.io.format import ReadOptions
 from defgpa.io.landmark_matching import merge_label_orders
 from defgpa.io.merge import merge_documents
-from defgpa.io.specimen_names import make_sort_key
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes
 

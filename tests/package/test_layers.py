@@ -16,7 +16,7 @@ import defgpa
 
 ROOT = Path(defgpa.__file__).parent
 LAYERS = [
-    "errors", "palette", "arrays", "interruption", "threads", "tuning", "formatting",
+    "errors", "formatting", "palette", "arrays", "threads", "tuning",
     "dataframes", "geometry", "shapes", "procrustes", "tangent_space", "diagnostics", "warps",
     "solvers", "alignment", "diagnostics.screening", "diagnostics.suspects", "io", "edits",
     "lone_landmarks", "alignment_problems", "sklearn_interface", "estimators", "model_selection",

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from defgpa import Affine, DefGPA, DefgpaError, DefgpaWarning, EuclideanGPA, ShapeError, Shapes
 from defgpa.diagnostics.findings import Problem
-from defgpa.interruption import interruptible
 from defgpa.statistics import outliers
+from defgpa.threads import interruptible
 from support import shared_points, smooth_family
 
 MISTAKES = {Problem.EXCHANGED_LANDMARKS, Problem.MISPLACED_LANDMARK}

@@ -21,6 +21,7 @@ from defgpa.model_selection import (
     select_method,
     select_smoothing,
 )
+from defgpa.model_selection.method_selection import choose_fold_size
 from defgpa.shapes import Shapes
 
 _SMOOTHINGS = [10.0**exponent for exponent in range(-7, 2)]  # of smoothing, drawn point by point
@@ -55,11 +56,6 @@ def choose_work(
 def _list_words(values: Values, key: str) -> list[str]:
     words = values.get(key)
     return [str(word) for word in words] if isinstance(words, list) else []
-
-
-def choose_fold_size(shapes: Shapes) -> int:
-    """Return how many landmarks to leave out at a time so that there are about 20 folds."""
-    return max(1, round(shapes.n_landmarks / 20))
 
 
 def compare_methods(job: Job, shapes: Shapes) -> dict[str, object]:

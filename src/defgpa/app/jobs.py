@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from defgpa.app.responses import make_plain
 from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError
-from defgpa.interruption import InterruptedWork, interruptible
+from defgpa.threads import InterruptedWork, interruptible
 
 
 @dataclass

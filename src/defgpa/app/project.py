@@ -31,9 +31,9 @@ from defgpa.app.settings import (
 )
 from defgpa.edits import EditLog, read_log, write_log
 from defgpa.errors import DefgpaError, FormatError
-from defgpa.interruption import InterruptedWork, interruptible
 from defgpa.io.limits import open_zip
 from defgpa.io.packed import unpack_zip
+from defgpa.threads import InterruptedWork, interruptible
 
 if TYPE_CHECKING:
     from defgpa.app.study import Study

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from defgpa.app.project import ConflictError
 from defgpa.app.wording import use_page_wording
 from defgpa.errors import DefgpaError, import_extra
-from defgpa.interruption import InterruptedWork
+from defgpa.threads import InterruptedWork
 
 _BROWSER_IMAGES = {
     ".jpg": "image/jpeg",

@@ -20,8 +20,7 @@ from defgpa.app.settings import Reading
 from defgpa.app.thread_warnings import collect_notes
 from defgpa.arrays import Array
 from defgpa.diagnostics import Finding
-from defgpa.diagnostics.preparation import flatten_planar, prepare_shapes
-from defgpa.diagnostics.units import guess_units
+from defgpa.diagnostics.preparation import flatten_planar, guess_units, prepare_shapes
 from defgpa.edits import Action, Edit, apply_edits
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.io import read_shapes

@@ -71,7 +71,7 @@ def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
 
 def _summarise(shapes: Shapes) -> dict[str, object]:
     """Return what is in the files, for machines."""
-    from defgpa.diagnostics.units import guess_units
+    from defgpa.diagnostics.preparation import guess_units
     from defgpa.io.text.variables import get_variable_columns
 
     metadata = shapes.metadata

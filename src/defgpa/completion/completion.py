@@ -37,8 +37,7 @@ from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.formatting import render_table
 from defgpa.procrustes import SIMILARITY, fit_motions
-from defgpa.shapes import Shapes, ShapesLike
-from defgpa.tangent_space import as_specimens
+from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.threads import use_threads
 
 METHODS = ("statistics", "warp", "spline")

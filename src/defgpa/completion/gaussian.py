@@ -31,10 +31,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
 from defgpa.arrays import Array, Index, Mask, invert_lower, rms, rms_radius
-from defgpa.interruption import check_interruption
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
+from defgpa.threads import check_interruption
 
 MIN_TRUST = 0.5  # with which a landmark counts as visible where one has to decide
 

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from defgpa.errors import FormatError
+from defgpa.formatting import make_sort_key
 from defgpa.io.files import list_names, translate_errors
-from defgpa.io.specimen_names import make_sort_key
 
 _DATA = frozenset({".mat", ".txt", ".csv", ".fcsv"})  # pictures stay where they are
 

@@ -368,8 +368,6 @@ def _describe_stiffer_choice(finding: Finding) -> str:
     )
 
 
-# Fields of a template: the values of the finding by their names, the names of its shapes, the
-# labels of its landmarks, the messages of its parts, and the remedy in the words of the audience.
 def _describe_robust_breakdown(finding: Finding) -> str:
     places = [
         f"{word} {format_names(names)}"
@@ -407,6 +405,8 @@ def _describe_rejected_shapes(finding: Finding) -> str:
     )
 
 
+# Fields of a template: the values of the finding by their names, the names of its shapes, the
+# labels of its landmarks, the messages of its parts, and the remedy in the words of the audience.
 _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
     Problem.REJECTED_LANDMARKS: _describe_rejected_landmarks,
     Problem.REJECTED_SHAPES: _describe_rejected_shapes,

@@ -1,4 +1,4 @@
-"""Prepare shapes as read for a fit, the same in commands, scripts and the app."""
+"""Prepare shapes as read for a fit, and guess their units: in commands, scripts and the app."""
 
 from __future__ import annotations
 
@@ -84,3 +84,21 @@ def flatten_planar(shapes: Shapes) -> Shapes:
         return shapes
     warn_about([finding])
     return project_to_plane(shapes)
+
+
+def guess_units(shapes: Shapes) -> str:
+    """Describe the units that the coordinates probably have, in a few words."""
+    points = shapes.points[shapes.visible]
+    extent = float(np.nanmax(np.ptp(points, axis=0)))
+    if shapes.metadata.get("space"):
+        return "millimetres (anatomical coordinates)"
+    scales = shapes.metadata.get("scales") or ()
+    if None in scales:
+        return "mixed: some specimens state a scale, others do not"
+    if scales:
+        return "real units (the file states a scale)"
+    if shapes.n_dims == 2 and points.min() >= 0 and extent > 50:
+        return "probably pixels"
+    if extent <= 5:
+        return "unknown; perhaps already normalised"
+    return "unknown"

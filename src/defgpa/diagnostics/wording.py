@@ -37,7 +37,7 @@ LIBRARY_WORDING = Wording(
     remedies={
         "mirrored": "negate one coordinate there",
         "narrow-gap": "Use a stiffer warp",
-        "not-converged": "Use Iterative(most_products=...) or Dense().",
+        "not-converged": "Use Iterative(max_products=...) or Dense().",
         "proportions-undetermined": "DefGPA(warp, proportions=[...])",
         "foldovers": "More smoothing would straighten it.",
         "far-estimates": "the uncertainty",

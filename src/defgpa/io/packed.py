@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from defgpa.errors import FormatError
+from defgpa.formatting import make_sort_key
 from defgpa.io.anatomical_space import convert_space
 from defgpa.io.files import translate_errors
 from defgpa.io.format import Document, Format, ReadOptions
@@ -26,7 +27,6 @@ from defgpa.io.limits import (
     limit_memory,
     open_zip,
 )
-from defgpa.io.specimen_names import make_sort_key
 from defgpa.io.text.lines import collect_warnings, warn
 
 _NO_LANDMARKS = (b".npy", b"[Content_Types].xml", b"mimetype", b"META-INF")  # other uses of zip

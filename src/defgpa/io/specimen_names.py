@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 
 from defgpa.errors import FormatError, format_names
+from defgpa.formatting import make_sort_key
 from defgpa.io.files import decode_file_name
 from defgpa.io.format import Document, Sourced, Specimen, make_default_name
 from defgpa.io.text.lines import make_unique, warn
@@ -39,16 +39,6 @@ def sort_documents(read: Read) -> list[tuple[Path, Document]]:
         )
 
     return sorted(read, key=key)
-
-
-def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Make a key that sorts numbers in names by their value, whatever their length."""
-    parts = re.split(r"([0-9]+)", text.casefold())
-    return tuple(
-        (0, len(piece.lstrip("0")), piece.lstrip("0")) if piece.isdecimal() else (1, 0, piece)
-        for piece in parts
-        if piece
-    )
 
 
 def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:

@@ -141,7 +141,7 @@ def _choose_format(target: Path, name: str | None) -> Format:
 
 def _write_files(shapes: Shapes, target: Path, chosen: Format) -> None:
     """Write one file of all shapes, or of a single one, or a file for each in a folder."""
-    assert chosen.write is not None  # _format_for gives no other
+    assert chosen.write is not None  # _choose_format gives no other
     folder = target.is_dir()
     if folder and not chosen.one_shape_per_file:
         raise FormatError(

@@ -22,10 +22,10 @@ from defgpa.arrays import Array, Index
 from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, compute_trust, fill_gaps
 from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions
-from defgpa.shapes import Shapes, ShapesLike
+from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.statistics.sample import Provenance, Sample, build_sample, impute_tangents
 from defgpa.statistics.specimens import fill_from_reference
-from defgpa.tangent_space import as_specimens, measure_sizes, scale_to_unit_size, tangent_space
+from defgpa.tangent_space import measure_sizes, scale_to_unit_size, tangent_space
 
 
 @dataclass(frozen=True)

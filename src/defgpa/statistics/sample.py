@@ -25,8 +25,8 @@ from defgpa.completion import Completion, compute_completion
 from defgpa.diagnostics.findings import warn_about
 from defgpa.diagnostics.screening import check_handedness
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.shapes import Shapes, ShapesLike
-from defgpa.tangent_space import as_specimens, measure_sizes, tangent_space
+from defgpa.shapes import Shapes, ShapesLike, as_specimens
+from defgpa.tangent_space import measure_sizes, tangent_space
 
 SPACES = ("superimposed", "back_projected")
 REJECTED = ("measured", "completed")

@@ -80,7 +80,7 @@ def get_variable_columns(shapes: Shapes) -> dict[str, list[str]]:
 
 
 def format_variables(shapes: Shapes) -> dict[str, list[str]]:
-    """Format the variables of shapes as columns that `variables_of` reads again."""
+    """Format the variables of shapes as columns that `find_variables` finds again."""
     columns = get_variable_columns(shapes)
     others: dict[str, list[str]] = {}
     for key, (head, *_) in _METADATA_WORDS.items():
