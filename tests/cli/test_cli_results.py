@@ -527,6 +527,35 @@ def test_robust_weights_are_estimated_once(run, tmp_path, monkeypatch):
     assert calls == [1]
 
 
+def test_comparison_and_choice_of_smoothing_leave_gross_errors_out_if_asked(run, tmp_path):
+    family = smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2)
+    points = np.array(family.shapes.points)
+    points[4, 7] += 0.8
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "wrong.tps")
+    points[4, 7] = np.nan
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "right.tps")
+
+    def judge(command, name, *options):
+        words = (command, tmp_path / name, "--fold-size", "5", *options)
+        out, err = run.succeed(*words, "--json")
+        return json.loads(out), err, run.succeed(*words)[0].splitlines()
+
+    right, _, _ = judge("compare", "right.tps")
+    table, notes, lines = judge("compare", "wrong.tps", "--robust")
+    errors, expected = ([row["relative_cve"] for row in t["rows"]] for t in (table, right))
+    np.testing.assert_allclose(errors, expected, rtol=0.02)
+    assert "left out 1 landmark" in notes
+    assert "methods" not in notes  # what is said of all of them is said once
+    assert any(line.startswith("Next: ") and "--robust" in line for line in lines)
+
+    right, _, _ = judge("tune", "right.tps")
+    path, notes, lines = judge("tune", "wrong.tps", "--robust")
+    assert path["best"] == right["best"]
+    np.testing.assert_allclose(min(path["cve"]), min(right["cve"]), rtol=0.02)
+    assert "left out 1 landmark" in notes
+    assert any(line.startswith("Next: ") and "--robust" in line for line in lines)
+
+
 def test_info_shows_where_the_others_have_a_landmark(run, tmp_path):
     points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
     right = points[4, 7].copy()

@@ -6,6 +6,7 @@ import pytest
 import defgpa
 from defgpa import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Robust, Shapes
 from defgpa.datasets import smooth_family
+from defgpa.diagnostics.findings import Problem
 from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.l1_superimposition import Superimposition
 from defgpa.solvers.leverage import (
@@ -117,6 +118,7 @@ def test_errors_count_what_was_kept(family):
     assert not robust._counted[robust.rejection.landmarks].any()
 
 
+@pytest.mark.filterwarnings("ignore:The robust fit left out:defgpa.DefgpaWarning")
 def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
     points, wrong = displaced(family.shapes.points, 0.05, seed=2)
     estimator = DefGPA(robust=True)
@@ -124,10 +126,14 @@ def test_robust_weights_are_estimated_once_and_kept_in_cross_validation(family):
     clean = defgpa.cross_validate(DefGPA(), np.where(wrong[..., None], np.nan, points))
     assert robust.error == pytest.approx(clean.error, rel=0.1)
     path = defgpa.select_smoothing(estimator, points, grid=[1e-6, 1e-4, 1e-2, 1.0], fold_size=5)
+    for findings in (robust.alignment.findings, path.findings):
+        assert findings[0].problem == Problem.REJECTED_LANDMARKS  # so much was not counted
+        assert findings[0].values["count"] >= 0.9 * wrong.sum()
     assert path.best.robust is True
     assert estimator.robust is True
 
 
+@pytest.mark.filterwarnings("ignore:The robust fit left out:defgpa.DefgpaWarning")
 def test_robust_methods_are_compared_on_what_one_robust_fit_kept(family):
     points, wrong = displaced(family.shapes.points, 0.05, seed=2)
     hidden = np.where(wrong[..., None], np.nan, points)
@@ -137,8 +143,11 @@ def test_robust_methods_are_compared_on_what_one_robust_fit_kept(family):
         assert row.cve == pytest.approx(expected.cve, rel=0.1)
         assert row.rmse_reference == pytest.approx(expected.rmse_reference, rel=0.1)
     assert "robust=True" in robust.verdict.sentence
+    assert robust.findings[0].problem == Problem.REJECTED_LANDMARKS
+    assert robust.findings[0].values["count"] >= 0.9 * wrong.sum()
 
 
+@pytest.mark.filterwarnings("ignore:The robust fit left out:defgpa.DefgpaWarning")
 def test_rejected_shape_has_no_say_in_the_smoothing():
     """The warp of a shape in reverse order folds unless it is stiff."""
     family = smooth_family(16, 30, 2, bend=0.05, noise=0.003, seed=4)

@@ -24,6 +24,7 @@ _WRITERS = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": 
 @options.command("compare", "defgpa compare wings.tps --fold-size 2 -o table.md")
 @options.input_argument
 @options.cross_validation
+@options.robust_errors
 @options.method_option(
     "--published", is_flag=True, help="Only the paper's six methods, with the paper's settings."
 )
@@ -45,6 +46,7 @@ def command(
     source: tuple[str, ...],
     fold_size: int | None,
     jobs: int | None,
+    robust: bool,
     published: bool,
     theta: float | None,
     output: str | None,
@@ -56,7 +58,7 @@ def command(
     left out, in per cent of the size of the reference. A sentence says what follows, and gives
     the command to go on with. The paper's table on your own files.
     """
-    from defgpa.model_selection import compare, published_methods
+    from defgpa.model_selection import compare, default_methods, published_methods
     from defgpa.model_selection.method_selection import choose_fold_size
 
     if theta is not None and not published:
@@ -70,14 +72,16 @@ def command(
         shapes = prepare_for_fit(console, read_input(source))
         size = choose_fold_size(shapes) if fold_size is None else fold_size
         with console.progress("Comparing methods") as tick:
-            methods = published_methods(theta) if published else None
+            methods = published_methods(theta) if published else default_methods()
+            for method in methods.values():
+                method.set_params(robust=robust)
             table = compare(
                 shapes, methods, fold_size=size, n_jobs=jobs, progress=tick, refit=published
             )
     if table.best is None:
         raise DefgpaError(f"No method can be judged on these shapes. {table.rows[0].failure}")
     console.note_findings(*table.findings)
-    table = _add_next_command(table, source, published, theta, fold_size)
+    table = _add_next_command(table, source, published, theta, fold_size, robust)
     if output is not None and suffix is not None:
         from defgpa.io.atomic import write_text
 
@@ -147,6 +151,7 @@ def _add_next_command(
     published: bool,
     theta: float | None,
     fold_size: int | None,
+    robust: bool,
 ) -> Comparison:
     """Return the table with a verdict that gives the whole command to go on with."""
     verdict = table.verdict
@@ -159,6 +164,8 @@ def _add_next_command(
         words += ["--proportions", "prior"]
     if fold_size is not None and "--points-per-axis" in words and "--theta" not in words:
         words += ["--fold-size", str(fold_size)]  # the smoothing is chosen by these folds, too
+    if robust:
+        words.append("--robust")
     step = shlex.join(["defgpa", "fit", *source, *words, "--report", *list_reading_words()])
     return replace(table, verdict=replace(verdict, next_step=step))
 

@@ -352,6 +352,12 @@ cross_validation = _combine(
 )
 
 
+robust_errors = method_option(
+    "--robust",
+    is_flag=True,
+    help="Leave gross errors out of all errors and choices: weights of a robust fit.",
+)
+
 proportions = expert_option(
     "--proportions",
     default="rigid",

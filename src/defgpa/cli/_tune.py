@@ -17,6 +17,7 @@ from defgpa.diagnostics.findings import Problem
 @options.command("tune", "defgpa tune wings.tps --plot path.png")
 @options.input_argument
 @options.cross_validation
+@options.robust_errors
 @options.warping
 @options.proportions
 @options.option(
@@ -27,6 +28,7 @@ def command(
     source: tuple[str, ...],
     fold_size: int | None,
     jobs: int | None,
+    robust: bool,
     warp: str | None,
     points_per_axis: str | None,
     proportions: str,
@@ -49,7 +51,7 @@ def command(
         fold_size=fold_size,
         jobs=jobs,
     )
-    estimator = wishes.make_estimator()
+    estimator = wishes.make_estimator().set_params(robust=robust)
     if plot is not None:
         _require_figure_format(plot)
     with console.noting():
@@ -67,7 +69,7 @@ def command(
     ]
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
     console.say_paragraph(path.explain_choice())
-    console.say(f"Next: {shlex.join(_suggest_command(source, wishes, path.best_value))}")
+    console.say(f"Next: {shlex.join(_suggest_command(source, wishes, path.best_value, robust))}")
     if plot is not None:
         save_figure(plot, "smoothing_path", path, size=(7, 4.5))
         mark_written(plot)
@@ -87,7 +89,9 @@ def command(
     )
 
 
-def _suggest_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: float) -> list[str]:
+def _suggest_command(
+    source: tuple[str, ...], wishes: MethodOptions, smoothing: float, robust: bool
+) -> list[str]:
     """Return the words of the fit with the smoothing chosen here."""
     words = ["defgpa", "fit", *source, "--smoothing", f"{smoothing:.6g}"]
     if wishes.warp is not None:
@@ -96,6 +100,8 @@ def _suggest_command(source: tuple[str, ...], wishes: MethodOptions, smoothing: 
         words += ["--points-per-axis", wishes.points_per_axis]
     if wishes.proportions != "rigid":
         words += ["--proportions", wishes.proportions]
+    if robust:
+        words.append("--robust")
     return words + list_reading_words()
 
 

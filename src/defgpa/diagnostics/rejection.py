@@ -11,6 +11,11 @@ import numpy as np
 from defgpa.arrays import Array, Mask
 from defgpa.diagnostics.findings import Finding, Problem
 
+REJECTION_PROBLEMS = {
+    Problem.REJECTED_LANDMARKS,
+    Problem.REJECTED_SHAPES,
+    Problem.ROBUST_BREAKDOWN,
+}
 _MAX_REJECTED_SHARE = 1 / 3  # of the observations of a landmark or of a shape, or of all shapes
 
 

@@ -377,14 +377,16 @@ def compare(
     shapes = as_shapes(shapes)
     chosen = default_methods() if estimators is None else _name_estimators(estimators)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    weighted = _estimate_common_weights(chosen.values(), shapes)
+    weighted, rejections = _estimate_common_weights(chosen.values(), shapes)
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
         listener = progress and partial(_report_in_all, progress, done * folds, len(chosen) * folds)
-        counted = weighted if getattr(estimator, "robust", False) else shapes
-        trials.append(
-            _evaluate_method(name, estimator, counted, fold_size, n_jobs, listener, refit)
-        )
+        is_robust = getattr(estimator, "robust", False)
+        counted = weighted if is_robust else shapes
+        trial = _evaluate_method(name, estimator, counted, fold_size, n_jobs, listener, refit)
+        if is_robust:
+            trial = replace(trial, findings=(*rejections, *trial.findings))
+        trials.append(trial)
         if trials[-1].row.failure and listener is not None:
             listener(folds, folds)
     rows = tuple(trial.row for trial in trials)
@@ -445,13 +447,16 @@ class _Trial:
     findings: tuple[Finding, ...] = ()
 
 
-def _estimate_common_weights(estimators: Iterable[Any], shapes: Shapes) -> Shapes:
+def _estimate_common_weights(
+    estimators: Iterable[Any], shapes: Shapes
+) -> tuple[Shapes, tuple[Finding, ...]]:
     """Weigh shapes by a robust deformable fit, with the settings of the first robust estimator.
 
-    The shapes as they are if no estimator is robust.
+    What it rejected is returned, too; the shapes as they are if no estimator is robust.
     """
-    settings = [robust for e in estimators if (robust := getattr(e, "robust", False))]
-    return fix_robust_weights(DefGPA(robust=settings[0]), shapes)[1] if settings else shapes
+    robust = next((e.robust for e in estimators if getattr(e, "robust", False)), False)
+    _, weighted, rejections = fix_robust_weights(DefGPA(robust=robust), shapes)
+    return weighted, rejections
 
 
 def _evaluate_method(

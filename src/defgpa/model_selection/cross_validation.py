@@ -227,7 +227,8 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    model = FoldedModel.fit(*fix_robust_weights(estimator, as_shapes(shapes)), refit)
+    unweighted, weighted, rejections = fix_robust_weights(estimator, as_shapes(shapes))
+    model = FoldedModel.fit(unweighted, weighted, refit).add_findings(rejections)
     if model.full.findings:
         warn_about(model.full.findings)
     folds = consecutive_folds(model.full.shapes.n_landmarks, fold_size)
@@ -256,6 +257,11 @@ class FoldedModel:
         full = estimator._add_input_findings(full, problem)
         dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
         return cls(estimator, full, problem, dial, refit or not can_keep_bases(estimator, shapes))
+
+    def add_findings(self, findings: tuple[Finding, ...]) -> FoldedModel:
+        """Put findings before those of the fit of all landmarks."""
+        full = replace(self.full, findings=(*findings, *self.full.findings))
+        return replace(self, full=full) if findings else self
 
     def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
         """Predict the landmarks of every fold without them."""

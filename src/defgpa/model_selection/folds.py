@@ -13,6 +13,7 @@ from sklearn.base import clone
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.diagnostics.findings import Finding
+from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
 from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, weigh_shapes
 from defgpa.shapes import Shapes
@@ -155,7 +156,7 @@ def _join_folds(folds: Sequence[str]) -> str:
     return " or ".join(first_folds)
 
 
-def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
+def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tuple[Finding, ...]]:
     """Estimate the landmark weights of a robust estimator once, and keep them.
 
     Returns
@@ -165,9 +166,12 @@ def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes]:
     Shapes
         The shapes with these weights, so that outliers neither choose a method nor dominate its
         error.
+    tuple of Finding
+        What the robust fit rejected: no error counts it.
     """
     if not getattr(estimator, "robust", False):
-        return estimator, shapes
+        return estimator, shapes, ()
     alignment = clone(estimator).align(shapes)
     unweighted = clone(estimator).set_params(robust=False)
-    return unweighted, weigh_shapes(shapes, alignment.rejection)
+    rejections = tuple(f for f in alignment.findings if f.problem in REJECTION_PROBLEMS)
+    return unweighted, weigh_shapes(shapes, alignment.rejection), rejections

@@ -130,7 +130,7 @@ def select_smoothing(
     columns = _validate_rigidities(rigidities) if is_elastic else None
     folds = consecutive_folds(shapes.n_landmarks, fold_size)
     warp = find_smooth_warp(estimator)
-    unweighted, weighted = fix_robust_weights(estimator, shapes)
+    unweighted, weighted, rejections = fix_robust_weights(estimator, shapes)
     anchor = find_anchor(DEFAULT_GRID if values is None else values)
     steps = Steps(0, progress)
     sweep = Sweep(unweighted, warp, weighted, folds, fold_size, n_jobs, steps, anchor)
@@ -142,6 +142,7 @@ def select_smoothing(
         path = _make_surface(sweep, points, columns)
     if unweighted is not estimator:
         path.best.set_params(robust=estimator.robust)
+        path = replace(path, findings=(*rejections, *path.findings))
     warn_about(path.findings)
     return path
 
