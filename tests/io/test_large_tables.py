@@ -26,13 +26,13 @@ def make_shapes(missing=False):
 def bulk_reads(monkeypatch):
     """What reading in bulk returned, one entry a file."""
     results = []
-    plain = large_tables.read_in_bulk
+    plain = large_tables.read_bulk_table
 
     def record(path, options):
         results.append(plain(path, options))
         return results[-1]
 
-    monkeypatch.setattr("defgpa.io.text.csv.read_in_bulk", record)
+    monkeypatch.setattr("defgpa.io.text.csv.read_bulk_table", record)
     return results
 
 
@@ -59,12 +59,45 @@ def test_a_mistake_in_a_large_table_is_named_with_its_line(tmp_path, bulk_reads)
     assert bulk_reads == [None]
 
 
-def test_quoted_cells_are_left_to_the_plain_reader(tmp_path, bulk_reads):
+@pytest.mark.parametrize("word", ['"s,7"', '"s7"', "s7" + 99 * "x", ' "s, 7"', '"s ""7"""'])
+def test_a_quoted_or_long_word_of_a_large_table_is_read_whole(tmp_path, bulk_reads, word):
     write_shapes(make_shapes(), tmp_path / "a.csv")
-    text = (tmp_path / "a.csv").read_text().replace("s7,", '"s,7",')
+    text = (tmp_path / "a.csv").read_text().replace("s7,", f"{word},")
     (tmp_path / "a.csv").write_text(text)
-    assert read_shapes(tmp_path / "a.csv").names[7] == "s,7"
-    assert bulk_reads == [None]
+    expected = word.strip().removeprefix('"').removesuffix('"').replace('""', '"')
+    assert read_shapes(tmp_path / "a.csv").names[7] == expected
+    assert (bulk_reads != [None]) == (word in ('"s,7"', '"s7"'))
+
+
+@pytest.mark.parametrize("format", ["csv", "csv-long"])
+@pytest.mark.parametrize("word", ["NA", "", "na", "N/A", "#N/A", "null", "nan"])
+def test_missing_words_of_a_large_table_leave_those_of_other_columns(
+    tmp_path, bulk_reads, format, word
+):
+    shapes = make_shapes(missing=True)
+    columns = [{"site": "NA"} if k % 3 else {"site": "-nan"} for k in range(30)]
+    shapes = shapes.with_metadata(variables=columns)
+    write_shapes(shapes, tmp_path / "a.csv", format=format)
+    text = (tmp_path / "a.csv").read_text().replace("NA,NA,NA", f"{word},{word},{word}")
+    (tmp_path / "a.csv").write_text(text)
+    again = read_shapes(tmp_path / "a.csv")
+    assert bulk_reads[0] is not None
+    np.testing.assert_array_equal(again.points, shapes.points)
+    assert [v.get("site") for v in again.metadata["variables"] if v] == ["-nan"] * 10
+
+
+def test_decimal_commas_of_a_large_table_leave_those_of_other_columns(tmp_path, bulk_reads):
+    shapes = make_shapes().with_metadata(variables=[{"site": "left, above"}] * 30)
+    write_shapes(shapes, tmp_path / "a.tsv")
+    text = (tmp_path / "a.tsv").read_text().replace(".", ",").replace("\t", ";")
+    (tmp_path / "a.csv").write_text(text)
+    again = read_shapes(tmp_path / "a.csv")
+    assert bulk_reads[0] is not None
+    np.testing.assert_array_equal(again.points, shapes.points)
+    assert again.metadata["variables"][0]["site"] == "left, above"
+    (tmp_path / "a.csv").write_text(text.replace(",", ".", 9))
+    with pytest.raises(FormatError, match="decimal commas everywhere, or nowhere"):
+        read_shapes(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -86,7 +119,7 @@ def test_a_large_table_of_one_shape_is_parsed_in_bulk(tmp_path, bulk_reads):
     assert bulk_reads[0] is not None
 
 
-def test_a_repeated_landmark_of_a_large_table_is_named_with_its_line(tmp_path, bulk_reads):
+def test_a_repeated_landmark_of_a_large_table_is_named_with_its_line(tmp_path):
     write_shapes(make_shapes(), tmp_path / "a.csv", format="csv-long")
     lines = (tmp_path / "a.csv").read_text().split("\n")
     (tmp_path / "a.csv").write_text("\n".join([*lines[:7], "", lines[6], *lines[7:]]))
@@ -94,4 +127,3 @@ def test_a_repeated_landmark_of_a_large_table_is_named_with_its_line(tmp_path, b
         FormatError, match=r"a\.csv, line 9: expected each landmark of shape 's0' o"
     ):
         read_shapes(tmp_path / "a.csv")
-    assert bulk_reads == [None]

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
@@ -99,9 +100,25 @@ def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
 
     The labels of at least three points of a curve count from 0 or 1, or are all the same.
     """
-    labels = specimen.labels
-    if specimen.curves or not labels or specimen.faces is not None:
+    if specimen.curves or not specimen.labels or specimen.faces is not None:
         return specimen
+    order, names, n_landmarks = _arrange_labels(specimen.labels, name)
+    if n_landmarks == len(names):
+        return specimen
+    return replace(
+        specimen,
+        points=specimen.points[order],
+        labels=names,
+        curves=names[n_landmarks:],
+        weights=None if specimen.weights is None else specimen.weights[order],
+    )
+
+
+@lru_cache(maxsize=1)  # most specimens have the labels of the one before
+def _arrange_labels(
+    labels: tuple[str, ...], name: re.Pattern[str]
+) -> tuple[list[int], tuple[str, ...], int]:
+    """Arrange landmarks before the points of curves; return how many landmarks there are, too."""
     members: dict[tuple[str, str], list[int]] = {}
     times = Counter(labels) if name is _OTHER_NAME else Counter[str]()
     for k, label in enumerate(labels):
@@ -113,8 +130,6 @@ def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
         for (kind, _), points in members.items()
         if len(points) >= 3 and _is_numbered([labels[k] for k in points], name)
     ]
-    if not curves:
-        return specimen
     on_curves = {k for _, points in curves for k in points}
     order = [k for k in range(len(labels)) if k not in on_curves]
     names, counts = [labels[k] for k in order], Counter[str]()
@@ -123,13 +138,7 @@ def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
         counts[kind] += 1
         order += points
         names += number_labels(f"{kind}{counts[kind]}_", len(points))
-    return replace(
-        specimen,
-        points=specimen.points[order],
-        labels=tuple(names),
-        curves=tuple(names[n_landmarks:]),
-        weights=None if specimen.weights is None else specimen.weights[order],
-    )
+    return order, tuple(names), n_landmarks
 
 
 def _is_numbered(labels: Sequence[str], name: re.Pattern[str]) -> bool:

@@ -175,6 +175,8 @@ def _unify_number_padding(
     specimens: list[Sourced], lists: Mapping[Labels, object]
 ) -> list[Sourced]:
     """Spell every number as the first file does, LM1 or LM01."""
+    if len(lists) < 2:
+        return specimens
     spellings: dict[str, str] = {}
 
     def find_spelling(label: str) -> str:

@@ -9,7 +9,7 @@ decides, or, where there is none, the number of columns. Comma, semicolon, tab o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from defgpa.io.text.column_names import (
     find_serial_columns,
 )
 from defgpa.io.text.deeplabcut import is_tracking_header, read_tracking
-from defgpa.io.text.large_tables import read_in_bulk
+from defgpa.io.text.large_tables import read_bulk_table
 from defgpa.io.text.lines import (
     decode_head,
     is_number,
@@ -47,7 +47,7 @@ from defgpa.io.text.row_tables import (
     read_serial_columns,
     read_under_axes,
 )
-from defgpa.io.text.table import format_csv, parse_first_rows, read_table
+from defgpa.io.text.table import Table, format_csv, parse_first_rows, read_table
 from defgpa.io.text.transposed_tables import (
     read_array,
     read_coordinate_rows,
@@ -59,6 +59,9 @@ from defgpa.shapes import Shapes
 _FORBIDDEN = r"^\s|\s$|[\r\n\0]"
 _HOLDS = ("groups", "variables", "images", "comments", "weights")
 _COUNTS = re.compile(r"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([23])[ \t]*\n[ \t]*\n")
+_Layout = Callable[[Table, ReadOptions], Document | None]
+_LANDMARK_ROWS = (read_by_shape, read_under_axes)
+_SHAPE_ROWS = (read_named_columns, read_serial_columns)
 # Readers of all layouts, the surer ones first; the last takes whatever is left.
 _LAYOUTS = (
     read_tracking,
@@ -77,7 +80,7 @@ _LAYOUTS = (
 
 def read_csv(path: Path, options: ReadOptions) -> Document:
     """Read a table in any layout, recognised by its header or else by its columns."""
-    document = _read_blocks(path) or read_in_bulk(path, options)
+    document = _read_blocks(path) or _read_large_table(path, options)
     if document is None:
         table = read_table(path)
         document = next(filter(None, (read(table, options) for read in _LAYOUTS)))
@@ -86,8 +89,10 @@ def read_csv(path: Path, options: ReadOptions) -> Document:
 
 def read_long(path: Path, options: ReadOptions) -> Document:
     """Read a table with one row a landmark, which names its shape."""
-    table = read_table(path)
-    document = read_by_shape(table, options)
+    document = _read_large_table(path, options, read_by_shape)
+    if document is None:
+        table = read_table(path)
+        document = read_by_shape(table, options)
     if document is None:
         header = repr(", ".join(table.header)) if table.header else "no header"
         if find_roles(table) is None:
@@ -100,7 +105,8 @@ def read_long(path: Path, options: ReadOptions) -> Document:
 
 def read_points(path: Path, options: ReadOptions) -> Document:
     """Read a table that is one shape, with one row a landmark."""
-    return _mask_missing(read_one_shape(read_table(path), options), options)
+    document = _read_large_table(path, options, read_under_axes)
+    return _mask_missing(document or read_one_shape(read_table(path), options), options)
 
 
 def write_wide(path: Path, shapes: Shapes) -> None:
@@ -144,6 +150,19 @@ def write_points(path: Path, shapes: Shapes) -> None:
     labels = replace_forbidden(shapes.landmarks, _FORBIDDEN, "landmark label")
     pairs = zip(labels, shapes.points[0].tolist(), strict=True)
     _write(path, ["landmark", *"xyz"[: shapes.n_dims]], ([label, *point] for label, point in pairs))
+
+
+def _read_large_table(path: Path, options: ReadOptions, *layouts: _Layout) -> Document | None:
+    """Read a large table, in one of some layouts; None for others, and for one with a mistake."""
+    table = read_bulk_table(path, options)
+    if table is None:
+        return None
+    fitting = _LANDMARK_ROWS if find_plain_axes(table.header) else _SHAPE_ROWS
+    try:
+        documents = (read(table, options) for read in fitting if not layouts or read in layouts)
+        return next(filter(None, documents), None)
+    except FormatError:  # the plain reader says what is wrong, and where
+        return None
 
 
 def _read_blocks(path: Path) -> Document | None:

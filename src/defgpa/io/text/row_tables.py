@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document
@@ -186,19 +186,20 @@ def _build_shapes(
     labels, where = columns
     used_columns = where.ravel().tolist()
     points = table.numbers(used_columns).reshape(-1, *where.shape)
-    if name is not None and 2 * len(set(table.column(name))) <= len(table.rows):
+    if name is not None and 2 * len(table.encode(name)[1]) <= table.n_rows:
         name = None
     quality = find_quality_columns(table.header, columns)
     weights, points = _apply_quality(table, quality, points, options)
     if where.shape[1] == 3 and not quality and options.dimension is None:
         points = take_visibility(table.path, points)
     variables = find_variables(table, [*used_columns, *quality, name])
+    rows = np.arange(len(points))
     return make_document(
         table.path,
         points,
         () if name is None else table.column(name),
         labels,
-        [collect_metadata(table, [k], variables) for k in range(len(points))],
+        collect_metadata(table, rows, rows, variables),
         None if weights is None else list(weights),
     )
 
@@ -290,26 +291,53 @@ def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
     if table.header and find_column({0: simplify_head(table.header[shape])}, _SHAPE_HEADS) is None:
         warn(f"{table.path}: column {table.header[shape].strip()!r} tells the shapes apart.")
     points, weights, quality = _read_points(table, axes, options)
-    members: dict[str, list[int]] = {}
-    for row, name in enumerate(table.column(shape)):
-        members.setdefault(name, []).append(row)
-    labels = None if landmark is None else table.column(landmark)
-    if labels is not None:
-        _require_unique_labels(table, members, labels)
+    codes, names = table.encode(shape)
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(names)))
+    members = np.split(order, starts[1:])
+    labels = _list_labels(table, landmark, members, names)
     variables = find_variables(table, [*axes, *quality, shape, landmark])
+    metadata = collect_metadata(table, order, starts, variables)
     return Document(
         tuple(
             Specimen(
                 name or make_default_name(table.path, k, len(members)),
                 points[rows],
-                None if labels is None else tuple(labels[row] for row in rows),
-                collect_metadata(table, rows, variables),
+                labels[k],
+                metadata[k],
                 weights=None if weights is None else weights[rows],
             )
-            for k, (name, rows) in enumerate(members.items())
+            for k, (name, rows) in enumerate(zip(names, members, strict=True))
         ),
         metadata={"format": "csv-long"},
     )
+
+
+def _list_labels(
+    table: Table, landmark: int | None, members: Sequence[Index], names: Sequence[str]
+) -> list[tuple[str, ...] | None]:
+    """List the labels of each shape, which must have each landmark once."""
+    if landmark is None:
+        return [None] * len(members)
+    codes, words = table.encode(landmark)
+    labels: list[tuple[str, ...] | None] = []
+    before = np.empty(0, dtype=np.intp)
+    for name, rows in zip(names, members, strict=True):
+        numbers = codes[rows]
+        if labels and np.array_equal(numbers, before):
+            labels.append(labels[-1])
+            continue
+        before = numbers
+        used: set[int] = set()
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            if number in used:
+                expected = f"each landmark of shape {name!r} once"
+                raise make_format_error(
+                    table.path, expected, f"{words[number]!r} again", table.lines[row]
+                )
+            used.add(number)
+        labels.append(tuple(words[number] for number in numbers.tolist()))
+    return labels
 
 
 def _read_points(
@@ -333,20 +361,6 @@ def _read_points(
     if len(axes) == 3 and not quality and not table.header and options.dimension is None:
         points = take_visibility(table.path, points)
     return points, weights, quality
-
-
-def _require_unique_labels(
-    table: Table, members: dict[str, list[int]], labels: Sequence[str]
-) -> None:
-    for name, rows in members.items():
-        used: set[str] = set()
-        for row in rows:
-            if labels[row] in used:
-                expected = f"each landmark of shape {name!r} once"
-                raise make_format_error(
-                    table.path, expected, f"{labels[row]!r} again", table.lines[row]
-                )
-            used.add(labels[row])
 
 
 # A row is a landmark of the only shape

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.files import make_format_error
 from defgpa.io.text.lines import (
@@ -35,6 +35,9 @@ _CALLS_ROWS = re.compile(
 )
 
 
+Words = tuple[Index, Sequence[str]]  # the number of each row's word, and the words, each once
+
+
 @dataclass(frozen=True)
 class Table:
     """The cells of a file, its header apart."""
@@ -47,6 +50,11 @@ class Table:
     delimiter: str = ","  # "" is blanks
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows below the header."""
+        return len(self.rows)
+
+    @property
     def width(self) -> int:
         """The number of columns."""
         return len(self.rows[0])
@@ -55,10 +63,15 @@ class Table:
         """Return the words of one column."""
         return [row[number].strip() for row in self.rows]
 
+    def encode(self, number: int) -> Words:
+        """Return the number of each row's word in a column, and the words as they come."""
+        words = self.column(number)
+        codes = {word: code for code, word in enumerate(dict.fromkeys(words))}
+        return np.array([codes[word] for word in words], dtype=np.intp), tuple(codes)
+
     def repeats(self, column: int) -> bool:
         """Return whether a word stands in a column more than once."""
-        words = self.column(column)
-        return len(set(words)) < len(words)
+        return len(self.encode(column)[1]) < self.n_rows
 
     def numbers(self, columns: Sequence[int]) -> Array:
         """Return (rows, columns) the numbers of these columns, in this order."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 
+import numpy as np
+
+from defgpa.arrays import Index
 from defgpa.io.text.lines import MISSING_WORDS
 from defgpa.io.text.table import Table, is_enumeration
 from defgpa.shapes import Shapes
@@ -23,14 +27,22 @@ _FILLERS = ("id", "name", "no", "nr", "number", "label")
 
 
 def collect_metadata(
-    table: Table, rows: Sequence[int], columns: Mapping[int, str]
-) -> dict[str, object]:
-    """Collect what the rows of one specimen state about it in some columns, where they agree."""
-    cells = {head: {table.rows[row][k].strip() for row in rows} for k, head in columns.items()}
-    constant = {head: words for head, words in cells.items() if len(words) == 1}
-    return build_metadata(
-        {h: words.pop() for h, words in constant.items() if not words <= {"", "NA"}}
-    )
+    table: Table, order: Index, starts: Index, columns: Mapping[int, str]
+) -> list[dict[str, object]]:
+    """Collect what the rows of each specimen state about it in some columns, where they agree.
+
+    The rows of a specimen are those of ``order`` from one of ``starts`` to the next.
+    """
+    variables: list[dict[str, str]] = [{} for _ in starts]
+    for column, head in columns.items():
+        codes, words = table.encode(column)
+        codes = codes[order]
+        first = codes[starts]
+        agree = np.minimum.reduceat(codes, starts) == np.maximum.reduceat(codes, starts)
+        for known, code in zip(variables, np.where(agree, first, -1).tolist(), strict=True):
+            if code >= 0 and words[code] not in ("", "NA"):
+                known[head] = words[code]
+    return [build_metadata(known) for known in variables]
 
 
 def find_variables(table: Table, used_columns: Iterable[int | None]) -> dict[int, str]:
@@ -94,11 +106,17 @@ def format_variables(shapes: Shapes) -> dict[str, list[str]]:
 
 def build_metadata(row: Mapping[str, str]) -> dict[str, object]:
     """Build the metadata of a specimen from the cells of its row, by column."""
-    heads = {k: simplify_head(head) for k, head in enumerate(row)}
-    texts = list(row.values())
-    columns = {key: find_column(heads, words) for key, words in _METADATA_WORDS.items()}
-    metadata: dict[str, object] = {key: texts[k] for key, k in columns.items() if k is not None}
-    others = {
-        head: text for head, text in row.items() if simplify_head(head) not in ("image", "comment")
-    }
+    heads_by_key, other_heads = _sort_heads(tuple(row))
+    metadata: dict[str, object] = {key: row[head] for key, head in heads_by_key.items()}
+    others = {head: row[head] for head in other_heads}
     return {**metadata, "variables": others} if others else metadata
+
+
+@lru_cache(maxsize=1)  # a table has the same heads in every row
+def _sort_heads(heads: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+    """Find the heads that state the group, the image and the comment, and all but the last two."""
+    words_by_column = {k: simplify_head(head) for k, head in enumerate(heads)}
+    columns = {key: find_column(words_by_column, words) for key, words in _METADATA_WORDS.items()}
+    heads_by_key = {key: heads[k] for key, k in columns.items() if k is not None}
+    others = [heads[k] for k, word in words_by_column.items() if word not in ("image", "comment")]
+    return heads_by_key, others
