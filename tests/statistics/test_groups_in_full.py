@@ -183,6 +183,22 @@ def test_a_biased_observer_is_found_and_an_honest_one_is_not():
         measurement_error(measured(0.0)[0], np.arange(40), np.repeat(["a", "b"], 20))
 
 
+def test_replicates_that_are_copies_have_no_error_to_measure():
+    x, who, observer = measured(0.0)
+    x[20:] = x[:20]
+    with pytest.raises(ShapeError, match="no random error to measure"):
+        measurement_error(x, who, observer, 9)
+
+
+def test_replicates_change_places_within_their_subject():
+    """With two replicates F under chance is one of the 2^s of exchanged pairs, each as likely."""
+    x, who, observer = measured(0.05, subjects=4)
+    actual = measurement_error(x, who, observer, 400)
+    values, counts = np.unique(actual.permuted.round(9), return_counts=True)
+    assert len(values) == 8  # exchanging all pairs changes nothing
+    assert counts.min() > 25
+
+
 def test_sums_of_squares_of_error_are_those_of_the_model():
     x, who, observer = measured(0.03)
     actual = measurement_error(x, who, observer, 9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import boxcox, kstest
+from scipy.stats import f as f_distribution
 
 from defgpa import DefgpaError, DefgpaWarning, ShapeError, Shapes
 from defgpa.statistics import (
@@ -294,6 +295,12 @@ def test_progress_counts_all_permutations():
     assert heard[-1] == (120, 120)
 
 
+def test_entries_of_random_rotations_are_as_often_positive_as_negative():
+    frames = Permutations(400).each_rotation(4, 2, lambda frames: frames)
+    np.testing.assert_allclose(frames.transpose(0, 2, 1) @ frames, [np.eye(2)] * 400, atol=1e-12)
+    assert np.all(np.abs((frames > 0).mean(axis=0) - 0.5) < 0.1)
+
+
 def test_blocks_of_permutations_hold_each_order_once():
     orders = Permutations(30, 1).each(10, 3, lambda block: block, held=100)
     assert orders.shape == (30, 10)
@@ -519,15 +526,49 @@ def test_an_error_term_is_the_denominator_of_f(plethodon, ss_type):
     error = {"species": "species:site"}
     plain = procrustes_anova(FORMULA, points, data, 99, ss_type=ss_type)
     model = procrustes_anova(FORMULA, points, data, 99, ss_type=ss_type, error=error)
-    assert "F of species is over the mean square of species:site" in str(model)
+    assert "F of species is over the mean square of species:site, P by both rotated" in str(model)
     assert model["species"].f == pytest.approx(plain["species"].ms / plain["species:site"].ms)
     assert model["site"].f == pytest.approx(plain["site"].f)
+
+
+@pytest.mark.parametrize("chance", ["rotations", "residuals"])
+def test_kinds_of_families_that_differ_in_one_direction_are_tested_by_rotations(chance):
+    """Without a difference of kinds P is uniform; not with permuted specimens, as families vary."""
+    family, kind = [number for number in "123456" for _ in range(4)], np.repeat(["a", "b"], 12)
+    direction, p = np.random.default_rng(1).normal(size=(10, 2)), []
+    for seed in range(40):
+        rng = np.random.default_rng([2, seed])
+        x = rng.normal(size=6).repeat(4)[:, None, None] * direction
+        x += 0.5 * rng.normal(size=(24, 10, 2))
+        model = procrustes_anova(
+            *("shape ~ kind + kind:family", x, {"kind": kind, "family": family}, 99, seed),
+            **{"error": {"kind": "kind:family"}, "chance": chance, "superimpose": False},
+        )
+        p.append(model["kind"].p)
+    assert (kstest(p, "uniform").statistic < 0.2) == (chance == "rotations")
+
+
+def test_one_term_over_another_has_the_p_of_the_f_distribution_in_one_dimension():
+    """Of one coordinate, rotations are the F test: the two are compared on a balanced set."""
+    kind = np.repeat(["a", "b"], 12)
+    columns = {"kind": kind, "family": sorted("uvwxyz" * 4)}
+    x = np.zeros((24, 3, 2))
+    rng = np.random.default_rng(3)
+    x[:, 0, 0] = rng.normal(size=6)[np.arange(24) // 4] + rng.normal(size=24) + (kind == "b")
+    model = procrustes_anova(
+        *("shape ~ kind + kind:family", x, columns, 1999),
+        **{"error": {"kind": "kind:family"}, "superimpose": False},
+    )
+    row = model["kind"]
+    assert row.p == pytest.approx(f_distribution.sf(row.f, 1, 4), abs=0.03)
 
 
 def test_wrong_error_terms_and_types_are_refused(plethodon):
     points, data = plethodon
     with pytest.raises(DefgpaError, match=r"no term 'place' for 'error'"):
         procrustes_anova(FORMULA, points, data, 9, error={"species": "place"})
+    with pytest.raises(DefgpaError, match="'chance' is 'rotations' or 'residuals'; got 'luck'"):
+        procrustes_anova(FORMULA, points, data, 9, chance="luck")
     with pytest.raises(DefgpaError, match="'ss_type' is 1, 2 or 3"):
         procrustes_anova(FORMULA, points, data, 9, ss_type=4)
 

@@ -13,7 +13,7 @@ from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, p_value
-from defgpa.statistics.symmetry import _permute_sides
+from defgpa.statistics.symmetry import _permute_asymmetric, _permute_sides
 from defgpa.statistics.two_way import TwoWay
 from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
@@ -207,6 +207,41 @@ def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
     for item in np.array(p).T:
         assert kstest(item - 0.005, "uniform").pvalue > 0.05
         assert 0.02 < np.mean(item <= 0.1) < 0.2
+
+
+def test_errors_of_replicates_are_no_fluctuating_asymmetry():
+    """Symmetric parts of errors, which are larger here, say nothing of asymmetry."""
+    who, p = np.arange(24) // 2, []
+    for seed in range(60):
+        rng = np.random.default_rng([8, seed])
+        left = [0.5, 0.0] + 0.2 * np.random.default_rng(0).normal(size=(5, 2))
+        left = left + 0.05 * rng.normal(size=(12, 5, 2))[who] + 0.02 * rng.normal(size=(24, 5, 2))
+        x = np.concatenate([left, left * [-1.0, 1.0]], axis=1) + 0.002 * rng.normal(
+            size=(24, 10, 2)
+        )
+        pairs = [(j, j + 5) for j in range(5)]
+        p.append(symmetry(x, pairs, who, n_permutations=39, seed=seed)["individual:side"].p)
+    assert kstest(p, "uniform").statistic < 0.18
+    assert np.mean(np.array(p) <= 0.1) <= 0.2
+
+
+def test_permuted_asymmetric_parts_give_the_ratios_of_permuted_configurations():
+    """By brute force: configurations whose asymmetric parts have changed places."""
+    who = np.arange(12) // 3
+    rng = np.random.default_rng(4)
+    symmetric, asymmetric = rng.normal(size=(2, 12, 6))
+    terms = TwoWay(np.tile(who, 2), np.repeat([0, 1], 12))
+    flat = np.concatenate([symmetric + asymmetric, symmetric - asymmetric])
+    ratios = permute_ratios(flat, terms, (2, 2, RESIDUAL), Permutations(1))
+    orders = []
+    permutations = Permutations(5, 3)
+    actual = _permute_asymmetric(flat, terms, ratios, permutations)
+    permutations.each(12, 6, lambda order: orders.extend(order) or order)
+    for order, ratio in zip(orders, actual, strict=True):
+        moved_parts = asymmetric[order]
+        other = np.concatenate([symmetric + moved_parts, symmetric - moved_parts])
+        expected = permute_ratios(other, terms, (2, 2, RESIDUAL), Permutations(1)).observed[2]
+        assert ratio == pytest.approx(expected)
 
 
 # Invariance

@@ -112,6 +112,8 @@ def _describe_anova(anova: stats.ProcrustesAnova, links: Links) -> Section:
         f"{anova.permutations.count:,} permutations of the residuals of the model without it."
         + "".join(f" F of {a} is over the mean square of {b}." for a, b in anova.error.items())
     )
+    if anova.error and anova.chance == "rotations":
+        how += " Chance rotates what shape has in both (Langsrud 2005)."
     significant = [row.term for row in anova.table if row.p <= _LEVEL]
     result = f"No term is significant (P ≤ {_LEVEL:g})."
     if significant:

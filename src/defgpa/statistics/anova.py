@@ -62,6 +62,8 @@ class ProcrustesAnova(EffectRows):
         The terms whose F has another denominator than the residuals, and that denominator.
     gls : str
         How generalised least squares centre the shapes, see `procrustes_anova`.
+    chance : str
+        How terms with an error term are tested, see `procrustes_anova`.
     """
 
     formula: str
@@ -74,6 +76,7 @@ class ProcrustesAnova(EffectRows):
     ss_type: int = 1
     error: Mapping[str, str] = field(default_factory=dict)
     gls: str = "exact"
+    chance: str = "rotations"
 
     @property
     def provenance(self) -> Provenance:
@@ -89,8 +92,10 @@ class ProcrustesAnova(EffectRows):
         if self.design.whitening is not None:
             test = ", centred as RRPP 2.1 does" if self.gls == "rrpp" else ""
             lines.append(f"Generalised least squares, with the covariance of the specimens{test}")
+        how = "rotated" if self.chance == "rotations" else "with residuals permuted"
         lines += [
-            f"F of {term} is over the mean square of {self.error[term]}" for term in self.error
+            f"F of {term} is over the mean square of {self.error[term]}, P by both {how}"
+            for term in self.error
         ]
         return "\n".join([*lines, "", str(self.table)])
 
@@ -180,6 +185,7 @@ def procrustes_anova(
     *,
     ss_type: int = 1,
     error: Mapping[str, str] | None = None,
+    chance: str = "rotations",
     covariance: Array | None = None,
     tree: TreeLike | None = None,
     prune: bool = False,
@@ -212,6 +218,10 @@ def procrustes_anova(
     error : mapping of term to term, optional
         The term whose mean square is the denominator of a term's F, where that is not the
         residuals: ``{"species": "species:site"}`` for sites at random (RRPP's ``anova(error=)``).
+    chance : {"rotations", "residuals"}
+        How P of a term with an error term is found: what shape has in both is rotated at random;
+        or residuals are permuted as for all other terms, as RRPP does, for which specimens must be
+        exchangeable though those of a level of the error term are alike.
     covariance : array (n, n), optional
         Of the specimens, where they are not independent: generalised least squares.
     tree : Phylogeny, path or Newick text, optional
@@ -284,14 +294,16 @@ def procrustes_anova(
     with choose_threads(sample.tangents.size * rank * n_permutations // 100):
         ratios = pool_ratios(
             [
-                permute_ratios(_whiten(model, x.reshape(n, -1), gls), terms, against, permutations)
+                permute_ratios(
+                    _whiten(model, x.reshape(n, -1), gls), terms, against, permutations, chance
+                )
                 for x in draws
             ]
         )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
         *(formula, table, sample.tangents, model, ratios, permutations, sample),
-        *(ss_type, dict(error or {}), gls),
+        *(ss_type, dict(error or {}), gls, chance),
     )
 
 

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import format_number
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, Table, effect
+
+_ROUNDING = 1e-13  # relative: a sum of squares that is nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,21 +122,25 @@ def measurement_error(
     s, r = len(subjects), len(replicates)
     df_error = (s - 1) * (r - 1)
 
-    def ratio(systematic: float) -> float:
+    def compute_f(systematic: Array) -> Array:
         return (systematic / (r - 1)) / ((total - among - systematic) / df_error)
 
     def permute_within_subjects(orders: Index) -> Array:
-        values = np.empty(len(orders))
-        for row, seeds in enumerate(orders):
-            rng = np.random.default_rng(seeds[:8])
-            shuffled = rng.permuted(np.arange(n).reshape(s, r), axis=1).ravel()
-            values[row] = ratio(((occasion_bases.T @ within[shuffled]) ** 2).sum())
-        return values
+        # the rows of every subject stay together, in the order in which they come in a random one
+        places = np.argsort(orders // r, axis=1, kind="stable")
+        shuffled = np.take_along_axis(orders, places, axis=1)
+        projected = occasion_bases.T @ within[shuffled]
+        return compute_f((projected**2).sum(axis=(1, 2)))
 
     systematic = float(((occasion_bases.T @ within) ** 2).sum())
     random_error = total - among - systematic
-    chance = permutations.each(n, 1, permute_within_subjects)
-    f = ratio(systematic)
+    if random_error <= _ROUNDING * total:
+        raise ShapeError(
+            "The replicates of every subject are the same, or differ by the same amount: there is "
+            "no random error to measure. Check that the replicates are measurements of their own."
+        )
+    chance = permutations.each(n, within.shape[1], permute_within_subjects)
+    f = float(compute_f(np.array(systematic)))
     table = EffectTable(
         (
             effect("subject", s - 1, among, total, (among / (s - 1)) / (random_error / df_error)),
@@ -148,5 +154,5 @@ def measurement_error(
     mean = sample.tangents.mean(axis=0)
     offsets = np.stack([sample.tangents[sessions == k].mean(axis=0) - mean for k in range(r)])
     share = systematic / (systematic + random_error)
-    noise = among / random_error if random_error > 0 else float("inf")
+    noise = among / random_error
     return MeasurementError(table, share, noise, replicates, offsets, chance, sample.provenance)

@@ -51,7 +51,10 @@ class Permutations:
         """Call ``work`` on blocks (b, size, rank) of columns of random orthogonal matrices."""
 
         def draw(rng: np.random.Generator, count: int) -> Array:
-            return np.linalg.qr(rng.normal(size=(count, size, rank)))[0]
+            columns, triangles = np.linalg.qr(rng.normal(size=(count, size, rank)))
+            # all signs are as likely, where QR makes one entry of each column negative
+            signs = np.sign(np.diagonal(triangles, axis1=1, axis2=2))
+            return np.asarray(columns * signs[:, None])
 
         return self._run_blocks(4 * size * max(rank, 1), draw, work)
 
@@ -134,6 +137,7 @@ def compare_with_chance(
     observed : array (k,)
     chance : array (n_permutations, k)
     """
+    require_chance(chance)
     n = len(Y)
     Y = compress_columns(Y - Y.mean(axis=0))
     expected = reduced @ (reduced.T @ Y)
@@ -146,8 +150,6 @@ def compare_with_chance(
             return measure(extract[:, orders].transpose(1, 0, 2) @ residuals + constant)
 
         return observed, permutations.each(n, len(extract), permute)
-    if chance != "rotations":
-        raise DefgpaError(f"'chance' is 'rotations' or 'residuals'; got {chance!r}.")
     space = np.linalg.qr(reduced, mode="complete")[0][:, reduced.shape[1] :]
     left, lengths, _ = np.linalg.svd(extract @ space, full_matrices=False)
     rank = int((lengths > _TIES * lengths.max()).sum())
@@ -157,6 +159,12 @@ def compare_with_chance(
         return measure(mixing @ (frames.transpose(0, 2, 1) @ errors) + constant)
 
     return observed, permutations.each_rotation(len(errors), rank, rotate)
+
+
+def require_chance(chance: str) -> None:
+    """Raise a DefgpaError unless ``chance`` names a way to make what chance alone would give."""
+    if chance not in ("rotations", "residuals"):
+        raise DefgpaError(f"'chance' is 'rotations' or 'residuals'; got {chance!r}.")
 
 
 def compress_columns(Y: Array) -> Array:

@@ -10,7 +10,9 @@ a, b in one tangent space, and
 The mean of Asym is directional asymmetry, what is left of it fluctuating asymmetry. In the two-way
 table individuals and sides are measured against their interaction, that against the replicates.
 Without directional asymmetry Asym is as likely as −Asym: chance turns the sides of individuals
-around, which is exact, while for the other terms it permutes residuals.
+around, which is exact. Without fluctuating asymmetry Asym of all replicates of configurations with
+both sides are exchangeable: chance permutes these, and not the symmetric parts of their errors,
+which say nothing of it. For the other terms residuals are permuted.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ from defgpa.shapes import Shapes
 from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.mirror_pairs import MirrorPairs, exchange_pairs, find_pairs, parse_pairs
-from defgpa.statistics.permutation import Permutations
+from defgpa.statistics.permutation import Permutations, compress_columns
 from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
 from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
 from defgpa.statistics.two_way import TwoWay, build_averaging
-from defgpa.statistics.variance_ratios import RESIDUAL, permute_ratios
+from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, permute_ratios
 from defgpa.tangent_space import tangent_space
 from defgpa.threads import choose_threads
 
@@ -336,6 +338,8 @@ def _decompose(
     a, b = (mean.reshape(-1, *x.shape[1:]) for mean in means)
     chance = ratios.permuted.copy()
     chance[:, 1] = _permute_sides((means[0] - means[1]) / 2, ratios.observed[1], permutations)
+    if copies == 2 and terms.residual_df:
+        chance[:, 2] = _permute_asymmetric(flat, terms, ratios, permutations)
     single = replace(
         ratios,
         sums=ratios.sums / copies,
@@ -359,3 +363,27 @@ def _permute_sides(asymmetric: Array, observed: float, permutations: Permutation
     within = np.maximum(total - between, np.finfo(np.float64).tiny)
     f = (k - 1) * between / within
     return np.asarray(f[1:] * observed / f[0]) if f[0] > 0 else np.full(len(f) - 1, np.nan)
+
+
+def _permute_asymmetric(
+    flat: Array, terms: TwoWay, ratios: Ratios, permutations: Permutations
+) -> Array:
+    """Compute F (count,) of the interaction with Asym of configurations in random order.
+
+    ``flat`` (2n, p) are configurations and their mirror images. What the interaction and the
+    residuals have together stays the same.
+    """
+    n = len(flat) // 2
+    codes = terms.codes[:n]
+    asymmetric = (flat[:n] - flat[n:]) / 2
+    asymmetric = compress_columns(asymmetric - asymmetric.mean(axis=0))
+    averages, counts = build_averaging(codes), np.bincount(codes)
+    together = ratios.sums[2] + ratios.residual
+
+    def compute_ratios(orders: Index) -> Array:
+        means = np.stack([averages @ asymmetric[order] for order in orders])
+        among = 2.0 * ((means**2).sum(axis=2) @ counts)  # of both sides
+        within = np.maximum(together - among, np.finfo(np.float64).tiny)
+        return np.asarray((among / terms.df[2]) / (within / terms.residual_df))
+
+    return permutations.each(n, asymmetric.shape[1], compute_ratios)

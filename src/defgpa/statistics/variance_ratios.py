@@ -4,6 +4,11 @@ Y is what was measured, Q the basis of the model before a term, E = Y − QQᵀY
 the null hypothesis the rows of E are exchangeable, so with a permutation π the term could as well
 have met Y* = QQᵀY + E[π]. All sums of squares of Y* are squared lengths of projections of E[π] onto
 orthonormal columns, and permuting E is permuting those columns: one small product a permutation.
+
+Where the denominator of F is another term at random (families within kinds), specimens are not
+exchangeable: those of a family are alike. In a balanced design what Y has in both terms together,
+the rows of SᵀY for an orthonormal basis S, are independent and of one covariance. Chance rotates
+these, which is exact for normal variation (Langsrud 2005); RRPP permutes residuals.
 """
 
 from __future__ import annotations
@@ -14,10 +19,16 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import orth
 
 from defgpa.arrays import Array, Index
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.permutation import Permutations, compress_columns, p_value
+from defgpa.statistics.permutation import (
+    Permutations,
+    compress_columns,
+    p_value,
+    require_chance,
+)
 from defgpa.statistics.two_way import TwoWay
 
 RESIDUAL = -1  # the denominator of a ratio: what all terms together leave
@@ -161,9 +172,13 @@ Terms = ModelTerms | TwoWay
 
 
 def permute_ratios(
-    Y: Array, terms: Terms, against: Sequence[int], permutations: Permutations
+    Y: Array,
+    terms: Terms,
+    against: Sequence[int],
+    permutations: Permutations,
+    chance: str = "residuals",
 ) -> Ratios:
-    """Compute F = MS_j / MS_against of every term j, as observed and with permuted residuals.
+    """Compute F = MS_j / MS_against of every term j, as observed and under chance.
 
     Parameters
     ----------
@@ -175,7 +190,11 @@ def permute_ratios(
         For every term, the one whose mean square is the denominator, or RESIDUAL.
     permutations : Permutations
         How many, from which seed.
+    chance : {"residuals", "rotations"}
+        How F over the mean square of another term is tested; residuals of all terms are permuted
+        where the denominator is what the model leaves.
     """
+    require_chance(chance)
     Y = compress_columns(terms.center(Y))
     residuals = [terms.compute_residuals(j, Y) for j in range(len(terms.df))]
 
@@ -190,11 +209,15 @@ def permute_ratios(
     identity = np.arange(terms.n)[None]
     # all coordinates of all rows are permuted for sums over groups
     width = max(terms.width, Y.shape[1]) if isinstance(terms, TwoWay) else terms.width
-    chance = permutations.each(terms.n, width, compute_ratios)
+    permuted = permutations.each(terms.n, width, compute_ratios)
+    if chance == "rotations" and isinstance(terms, ModelTerms):
+        for j, denominator in enumerate(against):
+            if denominator != RESIDUAL:
+                permuted[:, j] = _rotate_ratio(Y, terms, j, denominator, permutations)
     sums, explained = terms.sums(Y, identity)
     total = float(np.sum(Y**2))
     residual = max(total - float(explained[0]), 0.0)
-    return Ratios(sums[0], residual, total, compute_ratios(identity)[0], chance)
+    return Ratios(sums[0], residual, total, compute_ratios(identity)[0], permuted)
 
 
 def pool_ratios(ratios: Sequence[Ratios]) -> Ratios:
@@ -231,3 +254,22 @@ def _compute_ratio(
     denominator = spent * max(terms.df[j], 1)
     undefined = np.full_like(numerator, np.nan)
     return np.divide(numerator, denominator, out=undefined, where=is_defined)
+
+
+def _rotate_ratio(
+    Y: Array, terms: ModelTerms, j: int, against: int, permutations: Permutations
+) -> Array:
+    """Compute MS_j / MS_against (count,) of Y (n, p) rotated within the space of both terms."""
+    columns = [terms.bases[j], terms.bases[against]]
+    n_columns = [basis.shape[1] for basis in columns]
+    if not all(n_columns):
+        return np.full(permutations.count, np.nan)
+    S = orth(np.hstack(columns))
+    rows, (term, error) = S.T @ Y, (basis.T @ S for basis in columns)
+
+    def rotate(frames: Array) -> Array:
+        rotated = frames @ rows
+        numerator, denominator = (((X @ rotated) ** 2).sum(axis=(1, 2)) for X in (term, error))
+        return np.asarray((numerator / n_columns[0]) / (denominator / n_columns[1]))
+
+    return permutations.each_rotation(len(rows), len(rows), rotate)
