@@ -179,7 +179,7 @@ def test_the_queue_names_the_mistakes_worst_first_and_forgets_what_is_mended_or_
     page.create()
     path = page.project.folder / "files" / "wings.npz"
     defgpa.write_shapes(shapes.with_points(points), path, format="npz")
-    items = page.get("/queue").json()["items"]
+    items = page.get("/queue").json()["queue"]
     assert [(item["finding"], item["specimen"], item["landmarks"]) for item in items[:3]] == [
         ("mirrored", 5, []),
         ("exchanged-landmarks", 2, [3, 7]),
@@ -189,7 +189,7 @@ def test_the_queue_names_the_mistakes_worst_first_and_forgets_what_is_mended_or_
     page.edit(action="reflect", specimen=5)
     page.edit(action="swap", specimen=2, landmarks=[3, 7])
     page.edit(action="accept", specimen=8, landmarks=[4], finding="misplaced-landmark")
-    left = page.get("/queue").json()["items"]
+    left = page.get("/queue").json()["queue"]
     assert {item["specimen"] for item in left}.isdisjoint({5, 2, 8})
 
 
@@ -217,6 +217,18 @@ def test_a_change_stops_what_is_computed_in_the_background_for_the_state_before(
         with pytest.raises(InterruptedWork):
             list_queue(project.study)
     assert page.get("/queue").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["findings", "sizes"])
+def test_a_change_stops_each_slow_step_of_the_background(page, name):
+    """Screening specimens, and estimating missing landmarks, take seconds in large sets."""
+    page.open_sample("wings")
+    project = page.project
+    with project.in_background():
+        page.edit(action="set missing", specimen=3, landmarks=[5])
+        with pytest.raises(InterruptedWork):
+            getattr(project.study, name)
+    assert page.get("/sizes").json()["sizes"] == page.project.study.sizes
 
 
 def test_work_for_an_older_state_ends_without_content_and_without_an_error():

@@ -19,6 +19,7 @@ from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, factor_laplacian
 from defgpa.solvers.rigid_starts import find_further_starts
 from defgpa.solvers.trust_region import minimise
+from defgpa.threads import interruptible
 from support import (
     EXACT,
     FAMILIES,
@@ -232,6 +233,13 @@ def test_large_or_agreeing_sets_start_once(points, monkeypatch):
     assert tried
     many = np.random.default_rng(0).normal(size=(50, 1000, 3))
     assert find_further_starts(CentredShapes.from_points(many), RIGID) == []
+
+
+def test_whoever_waits_can_stop_the_search_for_other_starts_after_each_round(rng):
+    asked = []
+    with interruptible(lambda: asked.append(1)):
+        find_further_starts(CentredShapes.from_points(rng.normal(size=(5, 6, 2))), RIGID)
+    assert len(asked) == 30
 
 
 @pytest.mark.parametrize("name", ["face2d", "tshirt3d", "turtles3d_partial"])

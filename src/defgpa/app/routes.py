@@ -37,6 +37,7 @@ _ANSWERS: dict[str, Callable[[Project, Values], object]] = {
     "/photograph": look.show_photograph,
     "/mesh": look.show_mesh,
     "/estimates": look.show_estimates,
+    "/sizes": look.show_sizes,
     "/queue": correct.show_queue,
     "/results": take_away.show_results,
     "/archive": take_away.send_archive,

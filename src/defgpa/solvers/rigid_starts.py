@@ -18,6 +18,7 @@ from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, fit_pairwise_motions
 from defgpa.solvers.datum_space import CentredShapes, cross_products
 from defgpa.solvers.rigid_cost import LaplacianSolver, factor_laplacian
+from defgpa.threads import check_interruption
 
 _MAX_SPECTRAL_SIZE = 256  # a dense Hermitian eigenproblem of that size is quick
 _N_FIRST_ROUND, _N_SECOND_ROUND, _N_DESCENTS = 64, 12, 4  # starts that each stage keeps at most
@@ -168,6 +169,7 @@ def _alternate(
     """Alternate reference and motions (k, n, d, d) for some rounds; return the best first."""
     k, n, d, _ = starts.shape
     for _ in range(rounds):
+        check_interruption()
         sums = starts.transpose(0, 3, 1, 2).reshape(k * d, n * d) @ shapes.rows
         references = solve_laplacian(sums)
         explained = (sums * references).reshape(k, -1).sum(axis=1)

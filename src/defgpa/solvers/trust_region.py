@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from defgpa.arrays import Array
+from defgpa.threads import check_interruption
 
 GRADIENT_TOLERANCE = 1e-7  # relative; rounding of the cost can hide a smaller gradient
 _TARGET_GRADIENT = 1e-10  # relative; where the iteration stops if rounding allows
@@ -85,6 +86,7 @@ def minimise(point: _P) -> tuple[_P, int]:
     """
     radius = point.initial_radius if point.relative_gradient > _TARGET_GRADIENT else 0.0
     for iteration in range(_MAX_ITERATIONS):
+        check_interruption()
         if point.relative_gradient <= _TARGET_GRADIENT:
             return point, iteration
         step, predicted_reduction, at_boundary = steihaug_step(

@@ -468,6 +468,7 @@ export async function showExplore(main, { go }) {
   }
 
   const stop = listen((change) => {
+    if (change === "sizes" && options.colour === SIZE) draw();
     if (change === "theme") {
       draw();
       redrawSizes();

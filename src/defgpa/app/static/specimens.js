@@ -143,6 +143,10 @@ class SpecimenPage {
       this.chooseFirst();
       this.load(false);
     }
+    if (change === "sizes") {
+      if (this.list?.key === "size") this.list.draw();
+      this.drawRight();
+    }
     if (change === "queue") {
       if (this.isEditing) this.drawQueue();
       this.drawRight();

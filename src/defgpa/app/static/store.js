@@ -17,7 +17,7 @@ export const store = {
   problem: "",
 };
 
-const QUEUE_DELAY = 400; // milliseconds without an edit until the queue is asked for again
+const CALM = 400; // milliseconds without an edit until the queue and sizes are asked for again
 const listeners = new Set();
 
 /** Call a function after every change; returns how to stop. */
@@ -47,7 +47,8 @@ export const openProject = (id) => enqueue(() => loadProject(id));
 
 async function loadProject(id) {
   const project = await get(`/api/projects/${encodeURIComponent(id)}`);
-  const isOther = store.project?.id !== project.id;
+  const isOther =
+    store.project?.id !== project.id || String(store.project.names) !== String(project.names);
   store.project = project;
   if (isOther)
     Object.assign(store, {
@@ -70,7 +71,7 @@ async function loadProject(id) {
 
 let latest = 0;
 
-/** Ask again for what follows from the edits: superimposition, then the queue. */
+/** Ask again for what follows from the edits: superimposition, then the queue and sizes. */
 export async function refreshSuperimposition() {
   const ticket = ++latest;
   try {
@@ -81,7 +82,6 @@ export async function refreshSuperimposition() {
     if (ticket !== latest) return;
     Object.assign(store, {
       mean: about.mean,
-      sizes: about.sizes,
       distances: about.distances,
       superimposed,
       problem: "",
@@ -98,28 +98,23 @@ export async function refreshSuperimposition() {
     });
   }
   notifyListeners("superimposition");
-  refreshQueue(ticket);
+  if (store.queue) await new Promise((resolve) => setTimeout(resolve, CALM));
+  await refreshSlowly(ticket, "queue", []);
+  await refreshSlowly(ticket, "sizes", null);
 }
 
-/** Ask for the queue, once no edit has come for a while: looking through all specimens is work. */
-async function refreshQueue(ticket) {
-  if (!store.mean) {
-    store.queue = [];
-    notifyListeners("queue");
-    return;
-  }
-  if (store.queue) await new Promise((resolve) => setTimeout(resolve, QUEUE_DELAY));
+/** Ask for what takes a while to compute: the queue or sizes; what stands for them if they fail. */
+async function refreshSlowly(ticket, name, absent) {
   if (ticket !== latest) return;
+  let value = absent;
   try {
-    const { items } = await get(path("/queue"));
-    if (ticket !== latest) return;
-    store.queue = items;
+    if (store.mean) value = (await get(path(`/${name}`)))[name];
   } catch (error) {
-    if (ticket !== latest) return;
-    if (error.status === 409) return refreshQueue(ticket); // a change elsewhere stopped it
-    store.queue = [];
+    if (error.status === 409) return refreshSlowly(ticket, name, absent); // stopped by a change
   }
-  notifyListeners("queue");
+  if (ticket !== latest) return;
+  store[name] = value;
+  notifyListeners(name);
 }
 
 /** The coordinates of one specimen of the files, as arrays. */

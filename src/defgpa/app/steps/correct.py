@@ -19,7 +19,7 @@ def show_queue(project: Project, values: Values) -> dict[str, object]:
 
     with project.in_background():
         revision, study = project.revision, project.study
-        return {"revision": revision, "items": list_queue(study)}
+        return {"revision": revision, "queue": list_queue(study)}
 
 
 def add_edits(project: Project, values: Values) -> dict[str, object]:

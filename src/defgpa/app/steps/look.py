@@ -120,11 +120,17 @@ def show_superimposition(project: Project, values: Values) -> dict[str, object]:
         "revision": project.revision,
         "mean": mean,
         "included": study.numbers_in_analysis,
-        "sizes": study.sizes,
         # in units of the size of the mean shape: as for Procrustes distances, the units of the
         # files do not matter
         "distances": np.sqrt(np.nanmean(alignment.residuals**2, axis=1)) / rms_radius(mean),
     }
+
+
+def show_sizes(project: Project, values: Values) -> dict[str, object]:
+    """Send the centroid size of every specimen, for which missing landmarks are estimated."""
+    with project.in_background():
+        revision, study = project.revision, project.study
+        return {"revision": revision, "sizes": study.sizes}
 
 
 def show_specimen_table(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:
