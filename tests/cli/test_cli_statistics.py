@@ -549,6 +549,21 @@ def test_figures_printed_beside_a_table_have_a_table_of_their_own(run, folder):
     assert len(table(out / "test" / "trajectories_groups.csv")) == 2
 
 
+@pytest.mark.parametrize("name", ["anova.csv", "groups_pls.csv", "integration_1.csv"])
+def test_a_table_that_was_read_is_not_replaced_by_a_result_of_its_name(run, folder, name):
+    covariates = (folder / "moths.csv").rename(folder / name).read_text()
+    words = ("--data", folder / name, "--permutations", 9, "-o", folder)
+    if name == "anova.csv":
+        refused = run.refuse("test", folder / "moths.tps", "-f", "shape ~ kind", *words)
+    else:
+        groups = ("--with", "site", "--by", "kind") if name == "groups_pls.csv" else ()
+        modules = ("--modules", "a=1-4,b=5-8", "--modules", "a=1-5,b=6-8")
+        how = groups or modules
+        refused = run.refuse("covary", folder / "moths.tps", *how, *words)
+    assert "would overwrite the input" in " ".join(refused.split())
+    assert (folder / name).read_text() == covariates
+
+
 def test_report_without_a_folder_is_refused(run, folder):
     err = run.refuse("classify", folder / "moths.tps", "--groups", "kind", "--report")
     assert "give --output too" in err

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import TYPE_CHECKING, NotRequired, TypedDict, TypeVar
 
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import collect_columns, drop_unlisted_shapes, find_column, read_sample_source
-from defgpa.cli._output import AnalysisFiles, refuse_inputs
+from defgpa.cli._output import AnalysisFiles
 
 if TYPE_CHECKING:
     from defgpa.io.covariates import Columns
@@ -48,14 +48,6 @@ def common_options(function: Callable[..., None]) -> Callable[..., None]:
 def analysis_options(function: Callable[..., None]) -> Callable[..., None]:
     """Declare these options, and which coordinates are analysed."""
     return options.coordinates(common_options(function))
-
-
-class ResultNames(NamedTuple):
-    """File names of a command's results: its report, its summary and the stems of its tables."""
-
-    title: str
-    manifest: str
-    stems: tuple[str, ...]
 
 
 @dataclass
@@ -140,11 +132,17 @@ class Analysis:
         self.reported.append(result)
 
 
+def select_values(result: object, *names: str) -> dict[str, object]:
+    """Return some attributes of a result by their names, for JSON."""
+    return {name: getattr(result, name) for name in names}
+
+
 @contextlib.contextmanager
 def open_analysis(
     console: Console,
     source: Sequence[str],
-    names: ResultNames,
+    title: str,
+    manifest: str,
     *,
     data: str | None,
     drop_unlisted: bool,
@@ -164,8 +162,8 @@ def open_analysis(
     console : Console
     source : sequence of str
         A saved result or landmark files.
-    names : ResultNames
-        Of what is written.
+    title, manifest : str
+        Of the report, and the file that lists the results.
     data, drop_unlisted, output, report, permutations, seed, space, as_given, rejected
         As the options say.
     inputs : sequence of str
@@ -173,13 +171,12 @@ def open_analysis(
     """
     from defgpa.statistics import build_sample
 
-    files = AnalysisFiles(output, report, names.manifest)
+    read = [*source, *inputs, *filter(None, [data])]
+    files = AnalysisFiles(output, report, manifest, read)
     results: dict[str, object] = {}
-    if files.folder is not None:
-        read = [*source, *inputs, *filter(None, [data])]
-        refuse_inputs(read, files.folder, *names.stems, manifest=names.manifest)
     with files.open(console, results):
         x, shapes = read_sample_source(source)
+        files.inputs += shapes.metadata.get("sources", ())
         if drop_unlisted:
             x = shapes = drop_unlisted_shapes(console, shapes, data, is_result=x is not shapes)
         columns = collect_columns(console, data, shapes)
@@ -188,5 +185,5 @@ def open_analysis(
         chance = {"n_permutations": permutations, "seed": seed}
         analysis = Analysis(console, files, shapes, columns, sample, chance, results)
         yield analysis
-        files.write_report(x, analysis.reported, f"{names.title} of {Path(source[0]).name}")
+        files.write_report(x, analysis.reported, f"{title} of {Path(source[0]).name}")
     files.show(console, results)

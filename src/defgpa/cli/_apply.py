@@ -45,14 +45,7 @@ _DIRECTIONS = {
     default="auto",
     help="Whether y of the landmarks points up or down in the image; auto: up for TPS files.",
 )
-@options.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="File for the moved points or image.",
-)
+@options.output_option("FILE", "File for the moved points or image.", required=True)
 @options.writing
 @options.reading
 def command(

@@ -7,17 +7,13 @@ from typing import Unpack
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import AnalysisSettings, ResultNames, analysis_options, open_analysis
-from defgpa.cli._console import Console
-
-_NAMES = ResultNames(
-    "Classification",
-    "classification.json",
-    (
-        *("classification", "classification_confusion", "classification_accuracy"),
-        *("canonical_variates", "between_groups", "scores", "distances"),
-    ),
+from defgpa.cli._analysis import (
+    AnalysisSettings,
+    analysis_options,
+    open_analysis,
+    select_values,
 )
+from defgpa.cli._console import Console
 
 
 @options.command("classify", "defgpa classify heads.tps --data heads.csv --groups species")
@@ -49,22 +45,17 @@ def command(
     """
     from defgpa.statistics import classify
 
-    with open_analysis(console, source, _NAMES, **settings) as analysis:
+    with open_analysis(
+        console, source, "Classification", "classification.json", **settings
+    ) as analysis:
         labels = analysis.find_labels(groups, "--groups")
         result = analysis.permute(
             classify, analysis.sample, labels, components, equal_priors=equal_priors
         )
         analysis.results |= {
-            "groups": result.groups,
             "components": result.n_components,
-            "accuracy": result.accuracy,
-            "chance_level": result.chance_level,
-            "kappa": result.kappa,
-            "confusion": result.confusion,
-            "mahalanobis": result.mahalanobis,
-            "mahalanobis_p": result.mahalanobis_p,
-            "procrustes": result.procrustes,
-            "procrustes_p": result.procrustes_p,
+            **select_values(result, "groups", "accuracy", "chance_level", "kappa", "confusion"),
+            **select_values(result, "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p"),
         }
         links = analysis.shapes.links
         analysis.add("classification", result, plot="canonical_variates", links=links)

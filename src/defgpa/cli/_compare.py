@@ -34,13 +34,7 @@ _WRITERS = {".md": "to_markdown", ".csv": "to_csv", ".tex": "to_latex", ".txt": 
     metavar="NUMBER",
     help="With --published: absolute smoothing, as in the paper.",
 )
-@options.option(
-    "--output",
-    "-o",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write the table: .md, .csv, .tex or .txt.",
-)
+@options.output_option("FILE", "Also write the table: .md, .csv, .tex or .txt.")
 @options.reading
 def command(
     source: tuple[str, ...],

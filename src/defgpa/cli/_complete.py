@@ -34,13 +34,7 @@ _FAR_LABEL = "far outside"
 )
 @options.warping
 @options.smoothing
-@options.option(
-    "--output",
-    "-o",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for the results; INPUT-completed by default.",
-)
+@options.output_option("FOLDER", "Folder for the results; INPUT-completed by default.")
 @options.reading
 def command(
     source: tuple[str, ...],

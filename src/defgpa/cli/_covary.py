@@ -12,9 +12,9 @@ from defgpa.cli import _options as options
 from defgpa.cli._analysis import (
     Analysis,
     AnalysisSettings,
-    ResultNames,
     analysis_options,
     open_analysis,
+    select_values,
 )
 from defgpa.cli._console import Console
 from defgpa.cli._input import make_word_error
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 Modules = dict[str, list[int]]
 
 _MIN_SPECIMENS = 3  # of a group that is tested on its own
-
-_NAMES = ResultNames(
-    "Covariation",
-    "covary.json",
-    (
-        *("pls", "pls_test", "scores", "vrel"),
-        *("integration", "integration_test", "modularity", "modularity_test"),
-    ),
-)
 
 
 @options.command("covary", "defgpa covary heads.tps --modules jaw=1-5,skull=6-12 -o covary/")
@@ -83,7 +74,7 @@ def command(
 
     if not modules and numbers is None and (by is not None or not vrel):
         raise click.UsageError("Nothing to compare: give --modules, or --with and --data.")
-    with open_analysis(console, source, _NAMES, **settings) as analysis:
+    with open_analysis(console, source, "Covariation", "covary.json", **settings) as analysis:
         hypotheses = [
             (name, partition)
             for words in modules
@@ -111,7 +102,7 @@ def command(
 
 
 def _add_pls(analysis: Analysis, pls: TwoBlockPLS) -> None:
-    values = {"r": pls.r, "z": pls.z, "p": pls.p, "singular_values": pls.singular_values}
+    values = select_values(pls, "r", "z", "p", "singular_values")
     analysis.add("pls", pls, values, "covariation")
     analysis.files.write_table("scores.csv", pls.scores_to_csv(analysis.shapes.names))
 
@@ -127,14 +118,7 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
             suffix = "" if len(hypotheses) == 1 else f"_{k}"
             analysis.add(f"{name}{suffix}", tests[-1], plot="permuted")
         analysis.results[name] = [
-            {
-                "modules": test.modules,
-                "observed": test.observed,
-                "z": test.z,
-                "p": test.p,
-                "interval": test.interval,
-            }
-            for test in tests
+            select_values(test, "modules", "observed", "z", "p", "interval") for test in tests
         ]
         if len(tests) > 1:
             compared = compare_effect_sizes(tests, [words for words, _ in hypotheses])

@@ -6,8 +6,6 @@ import shlex
 from importlib.resources import files
 from pathlib import Path
 
-import click
-
 from defgpa.cli import _options as options
 from defgpa.cli._compare import show_comparison
 from defgpa.cli._console import Console
@@ -26,15 +24,7 @@ from defgpa.cli._output import can_report, open_results, output_folder, show_run
 
 
 @options.command("demo", "defgpa demo --output demo")
-@options.option(
-    "--output",
-    "-o",
-    default="demo",
-    show_default=True,
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for the results.",
-)
+@options.output_option("FOLDER", "Folder for the results.", default="demo", show_default=True)
 def command(output: str, console: Console) -> None:
     """Run a whole analysis on a bundled set of insect wings.
 

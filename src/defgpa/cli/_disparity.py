@@ -7,10 +7,13 @@ from typing import Unpack
 import click
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import AnalysisSettings, ResultNames, analysis_options, open_analysis
+from defgpa.cli._analysis import (
+    AnalysisSettings,
+    analysis_options,
+    open_analysis,
+    select_values,
+)
 from defgpa.cli._console import Console
-
-_NAMES = ResultNames("Disparity", "disparity.json", ("disparity", "disparity_groups"))
 
 
 @options.command("disparity", "defgpa disparity heads.tps --data heads.csv --groups species")
@@ -51,17 +54,13 @@ def command(
     """
     from defgpa.statistics import disparity
 
-    with open_analysis(console, source, _NAMES, **settings) as analysis:
+    with open_analysis(console, source, "Disparity", "disparity.json", **settings) as analysis:
         labels = analysis.find_labels(groups, "--groups")
         result = analysis.permute(
             *(disparity, analysis.sample, labels, formula, analysis.columns),
             partial=partial,
             n_imputations=imputations,
         )
-        analysis.results |= {
-            "groups": result.groups,
-            "variances": result.variances,
-            "intervals": result.intervals,
-            "pairs": result.records(),
-        }
+        analysis.results |= select_values(result, "groups", "variances", "intervals")
+        analysis.results["pairs"] = result.records()
         analysis.add("disparity", result, plot="disparity")

@@ -26,13 +26,8 @@ _NEXT_STEPS = {
 
 @options.command("export", "defgpa export result/result.npz -o for_R/ --to r")
 @click.argument("result", type=click.Path())
-@options.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for the files; what an earlier export left there is replaced.",
+@options.output_option(
+    "FOLDER", "Folder for the files; what an earlier export left there is replaced.", required=True
 )
 @options.option(
     "--to", "target", required=True, type=click.Choice(list(_NEXT_STEPS)), help="Target program."

@@ -74,13 +74,7 @@ _MIN_ROBUST_SHAPES = 5  # fewer cannot outvote a stray landmark
 @options.smoothing
 @options.rigidity
 @options.proportions
-@options.option(
-    "--output",
-    "-o",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for the results; INPUT-defgpa by default.",
-)
+@options.output_option("FOLDER", "Folder for the results; INPUT-defgpa by default.")
 @options.option("--report", is_flag=True, help="Also write report.html.")
 @options.title
 @options.links
@@ -302,17 +296,7 @@ def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
     if method == "auto":
         with console.progress("Choosing the method") as tick:
             chosen = select_method(shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
-        validated = chosen.cross_validation
-        return Fit(
-            chosen.method,
-            chosen.estimator,
-            chosen.alignment,
-            None if validated is None else size,
-            chosen.path,
-            validated,
-            chosen.comparison,
-            chosen.reason,
-        )
+        return Fit(**vars(chosen), fold_size=None if chosen.cross_validation is None else size)
     estimator = wishes.make_estimator()
     is_asked = "auto" in (wishes.smoothing, wishes.rigidity)
     if wishes.chooses and (is_asked or is_ordinary_size(shapes)):

@@ -126,6 +126,11 @@ def option(*names: str, group: str = OUTPUT, **settings: Any) -> Callable[[_Deco
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
+def output_option(metavar: str, text: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
+    """Declare ``--output``, a FILE or a FOLDER."""
+    return option("--output", "-o", type=click.Path(), metavar=metavar, help=text, **settings)
+
+
 def analysis_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Decorated]:
     """Declare an option of what is analysed, and how."""
     return option(*names, group=ANALYSIS, **settings)
@@ -135,9 +140,8 @@ def groups_option(purpose: str) -> Callable[[_Decorated], _Decorated]:
     """Declare the column of the groups that are analysed; by default that of ``--group``."""
 
     def choose(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
-        column = value or ctx.meta.get(READING, {}).get(
-            "group"
-        )  # options that are typed come first
+        # options that are typed come first
+        column = value or ctx.meta.get(READING, {}).get("group")
         if column is None:
             raise click.MissingParameter(ctx=ctx, param=parameter)
         return str(column)
@@ -441,13 +445,7 @@ coordinates = _combine(
     ),
 )
 
-result_folder = option(
-    "--output",
-    "-o",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for tables (CSV) and figures (PNG).",
-)
+result_folder = output_option("FOLDER", "Folder for tables (CSV) and figures (PNG).")
 
 report = option(
     "--report",

@@ -62,10 +62,14 @@ def refuse_inputs(
         place = Path(source).absolute()
         clashes = place.parent in targets or place.parent / place.name.split(".")[0] in targets
         if clashes or place.resolve() in replaced_files:
-            raise click.BadParameter(
-                f"the results would overwrite the input {source}; choose another folder.",
-                param_hint="--output",
-            )
+            raise _make_overwrite_error(source)
+
+
+def _make_overwrite_error(source: str) -> click.BadParameter:
+    return click.BadParameter(
+        f"the results would overwrite the input {source}; choose another folder.",
+        param_hint="--output",
+    )
 
 
 def refuse_input(target: Path, *sources: str) -> None:
@@ -309,18 +313,28 @@ class AnalysisFiles:
         Whether ``report.html`` is wanted.
     manifest : str
         The summary of the analysis in that folder, such as ``test.json``.
+    inputs : sequence of str
+        Files that were read, and must not be overwritten.
     option : str
         The option that names the folder.
     """
 
     def __init__(
-        self, output: str | None, report: bool, manifest: str, option: str = "--output"
+        self,
+        output: str | None,
+        report: bool,
+        manifest: str,
+        inputs: Sequence[str] = (),
+        option: str = "--output",
     ) -> None:
         if report and output is None:
             raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
         if report:
             require_report()
         self.folder = None if output is None else output_folder(output)
+        if self.folder is not None:
+            refuse_inputs(inputs, self.folder, manifest=manifest)
+        self.inputs = list(inputs)
         self.wants_report = report
         self.manifest = manifest
         self.files: list[str] = []
@@ -346,18 +360,28 @@ class AnalysisFiles:
 
         if self._partial is None or not self.wants_report:
             return
-        target, provenance = self._partial / "report.html", {"command": format_command()}
+        target, provenance = self._place("report.html"), {"command": format_command()}
         if isinstance(x, Alignment):
             write_report(x, target, statistics=results, provenance=provenance)
         else:
             write_statistics(results, target, title=title, links=x.links, provenance=provenance)
+
+    def _place(self, name: str) -> Path:
+        """Return the path to write a result to; refuse one that takes the place of an input."""
+        assert self.folder is not None
+        assert self._partial is not None
+        target = (self.folder / name).resolve()
+        for source in self.inputs:
+            if Path(source).resolve() == target:
+                raise _make_overwrite_error(source)
+        return self._partial / name
 
     def write_table(self, name: str, text: str) -> None:
         """Write a CSV file."""
         if self._partial is not None:
             from defgpa.io.atomic import write_text
 
-            write_text(self._partial / name, text)
+            write_text(self._place(name), text)
 
     def write_shapes(
         self, name: str, points: Array, names: Sequence[str], landmarks: Sequence[str]
@@ -369,7 +393,7 @@ class AnalysisFiles:
         from defgpa.shapes import Shapes
 
         shapes = Shapes.specimens(points, names=names, landmarks=landmarks)
-        write_shapes(shapes, self._partial / f"{name}.csv", format="csv")
+        write_shapes(shapes, self._place(f"{name}.csv"), format="csv")
 
     def write_figure(self, name: str, plot: str, *subjects: object, **settings: Any) -> None:
         """Write a PNG file by a function of `defgpa.plot`, where matplotlib is installed."""
@@ -378,7 +402,7 @@ class AnalysisFiles:
         from matplotlib import rc_context
 
         with rc_context({"text.parse_math": False}):  # a name is no formula
-            save_figure(self._partial / name, plot, *subjects, **settings)
+            save_figure(self._place(name), plot, *subjects, **settings)
 
     def show(self, console: Console, results: dict[str, object]) -> None:
         """List the files, and give the results to machines."""

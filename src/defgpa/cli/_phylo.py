@@ -10,23 +10,14 @@ from defgpa.cli import _options as options
 from defgpa.cli._analysis import (
     Analysis,
     AnalysisSettings,
-    ResultNames,
     analysis_options,
     open_analysis,
+    select_values,
 )
 from defgpa.cli._console import Console
 
 if TYPE_CHECKING:
     from defgpa.statistics import Phylogeny
-
-_NAMES = ResultNames(
-    "Phylogeny",
-    "phylo.json",
-    (
-        *("signal", "components", "components_variances", "ancestors", "anova"),
-        *("rates", "rates_groups", "rates_test"),
-    ),
-)
 
 
 @options.command("phylo", "defgpa phylo heads.tps --tree salamanders.nwk --species taxon")
@@ -94,15 +85,12 @@ def command(
     """
     from defgpa.statistics import evolutionary_rates, phylogenetic_components, phylogenetic_signal
 
-    with open_analysis(console, source, _NAMES, inputs=[tree_file], **settings) as analysis:
+    with open_analysis(
+        console, source, "Phylogeny", "phylo.json", inputs=[tree_file], **settings
+    ) as analysis:
         tree = _match_tree(analysis, tree_file, species, prune)
         signal = analysis.permute(phylogenetic_signal, analysis.sample, tree)
-        values: dict[str, object] = {
-            "k": signal.k,
-            "p": signal.p,
-            "z": signal.z,
-            "scaling": signal.scaling,
-        }
+        values = select_values(signal, "k", "p", "z", "scaling")
         analysis.add("signal", signal, values, "permuted")
         space = phylogenetic_components(analysis.sample, tree, method=components)
         values = {"method": components, "variances": space.variances}
@@ -117,10 +105,7 @@ def command(
             compared = analysis.permute(evolutionary_rates, analysis.sample, tree, groups)
             values = {
                 "groups": compared.names,
-                "rates": compared.rates,
-                "ratio": compared.ratio,
-                "z": compared.z,
-                "p": compared.p,
+                **select_values(compared, "rates", "ratio", "z", "p"),
                 "pairs": compared.records(),
             }
             analysis.add("rates", compared, values, "permuted")

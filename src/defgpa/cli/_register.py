@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 @options.command("register", "defgpa register result/result.npz new/*.tps -o registered/")
 @click.argument("result", type=click.Path())
 @click.argument("source", nargs=-1, required=True, metavar="NEW...", type=click.Path())
-@options.option(
-    "--output",
-    "-o",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="Folder for the results; NEW-registered by default.",
-)
+@options.output_option("FOLDER", "Folder for the results; NEW-registered by default.")
 @options.reading
 def command(result: str, source: tuple[str, ...], output: str | None, console: Console) -> None:
     """Register new specimens onto a saved reference.

@@ -17,15 +17,7 @@ from defgpa.cli._output import format_command, mark_written, output_file, refuse
 
 @options.command("report", "defgpa report result/result.npz -o report.html --data species.csv")
 @click.argument("result", type=click.Path())
-@options.option(
-    "--output",
-    "-o",
-    default="report.html",
-    show_default=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="The HTML file.",
-)
+@options.output_option("FILE", "The HTML file.", default="report.html", show_default=True)
 @options.title
 @options.links
 @options.option("--draw-all", is_flag=True, help="Draw every landmark, however many.")

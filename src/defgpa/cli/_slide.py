@@ -87,14 +87,7 @@ _MAX_ROWS = 20
     metavar="COUNT",
     help="Maximum number of iterations.",
 )
-@options.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="File for the slid shapes.",
-)
+@options.output_option("FILE", "File for the slid shapes.", required=True)
 @options.option(
     "--figures",
     type=click.Path(),
@@ -131,7 +124,7 @@ def command(
     from defgpa.estimators import DefGPA
     from defgpa.semilandmarks import add_slicer_curves, find_curves, read_surface, slide
 
-    files = AnalysisFiles(figures, report, "slide.json", "--figures")
+    files = AnalysisFiles(figures, report, "slide.json", source, "--figures")
     target = output_file(output)
     refuse_input(target, *source)
     with console.noting():

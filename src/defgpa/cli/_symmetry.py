@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from defgpa.cli import _options as options
-from defgpa.cli._analysis import AnalysisSettings, ResultNames, common_options, open_analysis
+from defgpa.cli._analysis import AnalysisSettings, common_options, open_analysis
 from defgpa.cli._console import Console
 from defgpa.cli._input import parse_pair
 
 if TYPE_CHECKING:
     from defgpa.shapes import Shapes
     from defgpa.statistics import Symmetry
-
-_NAMES = ResultNames(
-    "Symmetry",
-    "symmetry.json",
-    (
-        *("symmetry", "symmetry_indices", "asymmetry", "size_symmetry"),
-        *("symmetric", "asymmetric"),
-    ),
-)
 
 
 @options.command("symmetry", "defgpa symmetry skulls.tps --pairs 4-3,6-5,8-7 -o symmetry/")
@@ -55,7 +46,7 @@ def command(
     """
     from defgpa.statistics import symmetry
 
-    with open_analysis(console, source, _NAMES, **settings) as analysis:
+    with open_analysis(console, source, "Symmetry", "symmetry.json", **settings) as analysis:
         shapes = analysis.shapes
         words = {"individual": individual, "side": side, "replicate": replicate}
         factors = {

@@ -11,26 +11,15 @@ from defgpa.cli import _options as options
 from defgpa.cli._analysis import (
     Analysis,
     AnalysisSettings,
-    ResultNames,
     analysis_options,
     open_analysis,
+    select_values,
 )
 from defgpa.cli._console import Console
 from defgpa.cli._input import make_word_error
 
 if TYPE_CHECKING:
     from defgpa.statistics import ProcrustesAnova
-
-_NAMES = ResultNames(
-    "Tests",
-    "test.json",
-    (
-        *("anova", "models", "pairwise", "allometry", "allometry_anova", "predicted", "slopes"),
-        *("slopes_groups", "slopes_anova", "allometric_scores", "size_corrected", "trajectories"),
-        *("trajectories_groups", "landmarks", "repeatability", "repeatability_overall"),
-        *("repeatability_anova", "measurement_error", "measurement_error_shares"),
-    ),
-)
 
 
 @options.command("test", "defgpa test heads.tps --data heads.csv -f 'shape ~ species'")
@@ -146,7 +135,7 @@ def command(
     for option, word in (("--pairwise", pairwise), ("--error", error), ("--against", against)):
         if word and not formula:
             raise click.UsageError(f"{option} goes with a model: give --formula too.")
-    with open_analysis(console, source, _NAMES, **settings) as analysis:
+    with open_analysis(console, source, "Tests", "test.json", **settings) as analysis:
         if formula:
             model = analysis.fit_model(
                 formula,
@@ -185,7 +174,7 @@ def _compare_pairs(analysis: Analysis, model: ProcrustesAnova, groups: str) -> N
     """Test the distances between the groups of a model."""
     with analysis.console.progress("Permuting") as tick:
         pairs = model.pairwise(groups, progress=tick)
-    values = {"groups": pairs.names, "distances": pairs.distances, "p": pairs.p}
+    values = {"groups": pairs.names, **select_values(pairs, "distances", "p")}
     analysis.add("pairwise", pairs, values, "pairwise")
 
 
@@ -210,14 +199,8 @@ def _compare_slopes(analysis: Analysis, name: str) -> None:
     groups = analysis.find_labels(name, "--slopes")
     size = analysis.columns.get("size")
     result = analysis.permute(group_allometry, analysis.sample, groups, size, name=name)
-    values = {
-        "groups": result.groups,
-        "lengths": result.lengths,
-        "length_p": result.length_p,
-        "angles": result.angles,
-        "angle_p": result.angle_p,
-        "table": [row.__dict__ for row in result.anova.table],
-    }
+    values = select_values(result, "groups", "lengths", "length_p", "angles", "angle_p")
+    values["table"] = [row.__dict__ for row in result.anova.table]
     analysis.add("slopes", result, values, "group_allometry")
     analysis.files.write_table("allometric_scores.csv", result.scores_to_csv())
     shapes = result.correct_size()
@@ -263,11 +246,8 @@ def _measure_error(analysis: Analysis, names: str) -> None:
 
     subject, replicate = _find_two_columns(analysis, names, "--measurement-error")
     result = analysis.permute(measurement_error, analysis.sample, subject, replicate)
-    values = {
-        "table": [row.__dict__ for row in result.table],
-        "eta_squared": result.eta_squared,
-        "signal_to_noise": result.signal_to_noise,
-    }
+    values = select_values(result, "eta_squared", "signal_to_noise")
+    values["table"] = [row.__dict__ for row in result.table]
     analysis.add("measurement_error", result, values, "permuted")
 
 
