@@ -22,6 +22,7 @@ from defgpa.arrays import Array
 from defgpa.errors import FormatError, ShapeError, format_names
 from defgpa.io.atomic import write_text
 from defgpa.io.files import abbreviate, list_names
+from defgpa.io.text.lines import read_json
 from defgpa.shapes import Shapes
 
 FORMAT = "defgpa edits"
@@ -264,16 +265,7 @@ def write_edits(path: str | os.PathLike[str], edits: Sequence[Edit]) -> None:
 
 def read_log(path: str | os.PathLike[str]) -> EditLog:
     """Read the edits of a file, and those that were undone."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, RecursionError):
-        raise FormatError(f"{path} is no JSON file of edits.") from None
-    except json.JSONDecodeError as error:
-        raise FormatError(f"{path}, line {error.lineno}: not JSON ({error.msg}).") from None
-    except ValueError:  # a whole number of more digits than Python converts
-        raise FormatError(f"{path}: found a number of too many digits.") from None
+    content = read_json(Path(path))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise FormatError(f'{path} is no log of edits: it lacks "format": "{FORMAT}".')
     version = content.get("version")

@@ -198,7 +198,7 @@ def test_a_name_that_is_no_unicode_survives(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "edits.json, line 1: not JSON"),
+        ("{", "edits.json, line 1: expected JSON"),
         ("[]", "no log of edits"),
         ('{"format": "defgpa edits", "version": 99, "edits": []}', "version 99.*newer defgpa"),
         ('{"format": "defgpa edits", "version": 1, "edits": {}}', "'edits' must be a list"),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import FormatError
-from defgpa.io.format import ReadOptions, Specimen
+from defgpa.io.format import ReadOptions
 from defgpa.io.text.lines import warn
 
 WEIGHT_WORDS = ("weight", "likelihood", "confidence", "conf", "score", "probability", "prob")
 VISIBILITY_WORDS = ("visible", "visibility", "vis", "v")
-DEEPLABCUT_CUTOFF = 0.6  # pcutoff of DeepLabCut: it neither draws nor uses what is less likely
 _FLAGS = (0.0, 1.0, 2.0)  # missing, (in COCO: hidden but placed,) visible
 
 
@@ -25,47 +20,6 @@ def is_weight_column(head: str, options: ReadOptions) -> bool:
     if options.weights == "likelihood":
         return word in WEIGHT_WORDS
     return options.weights is not None and word == options.weights.strip().lower()
-
-
-def hide_unlikely(
-    path: object, specimens: Sequence[Specimen], options: ReadOptions
-) -> tuple[list[Specimen], str]:
-    """Hide the points of DeepLabCut whose likelihood is below the cutoff.
-
-    A network that does not see a body part places it anywhere, and the small weight of a far point
-    still pulls a least-squares fit.
-
-    Returns
-    -------
-    specimens : list of Specimen
-        With NaN in place of such points.
-    note : str
-        A sentence that counts them, with a blank before it; empty where there are no weights.
-    """
-    cutoff = DEEPLABCUT_CUTOFF if options.min_likelihood is None else options.min_likelihood
-    likely, n_points, n_hidden = list[Specimen](), 0, 0
-    for specimen in specimens:
-        if specimen.weights is None:
-            likely.append(specimen)
-            continue
-        is_visible = ~np.isnan(specimen.points).any(axis=1)
-        hidden = is_visible & (specimen.weights >= 0) & (specimen.weights < cutoff)
-        points = np.where(hidden[:, None], np.nan, specimen.points)
-        likely.append(replace(specimen, points=points))
-        n_points, n_hidden = n_points + int(is_visible.sum()), n_hidden + int(hidden.sum())
-    if not n_points:
-        return likely, ""
-    keep = f"{name_option('min_likelihood', 0)}: keep all"
-    if n_hidden == n_points:
-        raise FormatError(
-            f"{path}: no point has a likelihood of at least {cutoff:g} ({keep}; "
-            f"{name_option('weights', 'none')}: ignore likelihoods)."
-        )
-    remark = f" ({keep})" if n_hidden and options.min_likelihood is None else ""
-    return likely, (
-        f" Likelihoods are landmark weights ({name_option('weights', 'none')}: not used); "
-        f"{n_hidden:,} of {n_points:,} points are below {cutoff:g} and count as missing{remark}."
-    )
 
 
 def is_visibility(values: Array) -> bool:

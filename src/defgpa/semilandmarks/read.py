@@ -22,7 +22,8 @@ from defgpa.errors import FormatError, format_names
 from defgpa.io import read_shapes
 from defgpa.io.curves import resample_curve
 from defgpa.io.files import make_format_error, read_head
-from defgpa.io.text.lines import decode_head, read_json, read_lines
+from defgpa.io.text.lines import JsonObject, decode_head, read_lines
+from defgpa.io.text.slicer import CURVES, list_point_lists
 from defgpa.semilandmarks.sliders import find_curves
 from defgpa.shapes import Shapes, number_labels
 
@@ -190,34 +191,21 @@ def _check_landmark(path: Path, line: int, number: int, shapes: Shapes) -> int:
 
 def _read_markup_curves(path: Path, shapes: Shapes) -> list[list[int]]:
     """Read curves of 3D Slicer whose points are called like landmarks."""
-    curves = _list_curves(path)
-    numbers = [
-        _match_labels(path, [str(p.get("label", "")) for p in _list_points(path, node)], shapes)
-        for node in curves
-    ]
-    return [
-        curve + curve[:2] if node["type"] == "ClosedCurve" and len(curve) > 2 else curve
-        for curve, node in zip(numbers, curves, strict=True)
-    ]
-
-
-def _list_curves(path: Path) -> list[dict[str, object]]:
-    """Return the markups of a file that are curves."""
-    content = read_json(path)
-    nodes = content.get("markups") if isinstance(content, dict) else None
-    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.")
-    curves = [node for node in nodes if node.get("type") in ("Curve", "ClosedCurve")]
-    if not curves:
-        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    curves = []
+    for node in _list_curves(path):
+        labels = [str(point.get("label", "")) for point in node["controlPoints"]]
+        curve = _match_labels(path, labels, shapes)
+        is_ring = node["type"] == "ClosedCurve" and len(curve) > 2
+        curves.append(curve + curve[:2] if is_ring else curve)
     return curves
 
 
-def _list_points(path: Path, node: dict[str, object]) -> list[dict[str, object]]:
-    points = node.get("controlPoints")
-    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        raise FormatError(f"{path}: expected the markups of 3D Slicer; found other JSON.")
-    return points
+def _list_curves(path: Path) -> list[JsonObject]:
+    """Return the markups of a file that are curves."""
+    curves = [node for node in list_point_lists(path) if node.get("type") in CURVES]
+    if not curves:
+        raise FormatError(f"{path} has no markup of the type Curve or ClosedCurve.")
+    return curves
 
 
 def _match_labels(path: Path, labels: Sequence[str], shapes: Shapes) -> list[int]:

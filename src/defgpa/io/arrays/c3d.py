@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from defgpa.arrays import Array
-from defgpa.io.files import make_format_error, mask_missing, read_bytes, translate_errors
-from defgpa.io.format import Document, Format, ReadOptions, make_document
-from defgpa.io.text.lines import make_unique, warn
+from defgpa.io.files import mask_missing, read_bytes, translate_errors
+from defgpa.io.format import Document, Format, ReadOptions
+from defgpa.io.text.lines import make_unique
+from defgpa.io.video_frames import make_capture_document
+from defgpa.shapes import number_labels
 
 _BLOCK = 512
 _MAGIC_BYTE = 0x50  # the second byte of the header, and of the parameters
@@ -28,16 +30,14 @@ def read_c3d(path: Path, options: ReadOptions) -> Document:
         order = _find_byte_order(data)
         stack = _parse_frames(data, order)
         labels = _parse_labels(data, order)
-    stack = mask_missing(stack, options.missing)
-    visible = ~np.isnan(stack).all(axis=(1, 2))
-    if not visible.any():
-        raise make_format_error(path, "frames with a visible marker", "none")
-    if not visible.all():
-        warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
-    names = [f"frame_{k + 1}" for k in np.flatnonzero(visible)]
     m = stack.shape[1]
     labels = make_unique([label or str(k + 1) for k, label in enumerate(labels[:m])])
-    return make_document(path, stack[visible], names, tuple(labels) if len(labels) == m else None)
+    return make_capture_document(
+        path,
+        number_labels("frame_", len(stack)),
+        mask_missing(stack, options.missing),
+        tuple(labels) if len(labels) == m else None,
+    )
 
 
 def _find_byte_order(data: bytes) -> str:

@@ -12,6 +12,7 @@ import io
 import json
 import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,16 +25,18 @@ from defgpa.io.arrays.matlab import is_hdf5
 from defgpa.io.files import make_format_error, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import warn
-from defgpa.io.weights import hide_unlikely
+from defgpa.io.video_frames import (
+    TrackedColumn,
+    make_deeplabcut_document,
+    make_video_document,
+)
 from defgpa.shapes import Metadata
 
 if TYPE_CHECKING:
     import h5py
 
-_AXES = ("x", "y", "z")
 _PREDICTED = 1  # instance_type of SLEAP
-_Column = tuple[str, ...]  # scorer, (individual,) body part, coordinate
+_Content = tuple[list[TrackedColumn], Array, list[tuple[str, Metadata]]]  # columns, values, frames
 _OVERHEAD = 200  # bytes that a specimen takes beside its points
 
 
@@ -42,41 +45,22 @@ def read_tracking_file(path: Path, options: ReadOptions) -> Document:
     how = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
     h5py = import_extra("h5py", how)
     with translate_errors(path, "HDF5 file"), h5py.File(path, "r") as file:
-        budget, note = Budget(path), ""
+        budget = Budget(path)
         if "instances" in file and "frames" in file:
-            specimens = list(_read_sleap(file, options, budget))
+            document = make_video_document(path, list(_read_sleap(file, options, budget)))
         elif "tracks" in file and "node_names" in file:
-            specimens = list(_read_sleap_analysis(file, options, budget))
+            document = make_video_document(path, list(_read_sleap_analysis(file, options, budget)))
         elif (table := _find_pandas_table(file)) is not None:
-            content = _read_table(path, table, budget)
-            specimens, note = hide_unlikely(
-                path, list(_read_deeplabcut(path, *content, options)), options
-            )
+            document = make_deeplabcut_document(path, *_read_table(path, table, budget), options)
         elif (frame := _find_pandas_frame(file)) is not None:
-            content = _read_frame(path, frame, budget)
-            specimens, note = hide_unlikely(
-                path, list(_read_deeplabcut(path, *content, options)), options
-            )
+            document = make_deeplabcut_document(path, *_read_frame(path, frame, budget), options)
         else:
             return _read_array(path, file, options, budget)
-    visible = tuple(s for s in specimens if not np.isnan(s.points).all())
-    if not visible:
-        raise make_format_error(path, "frames in which something is visible", "none")
-    left_out = len(specimens) - len(visible)
-    warn(
-        f"{path}: every frame is a shape"
-        + (f"; {left_out} in which nothing is visible are left out." if left_out else ".")
-        + note
+    masked = (
+        replace(specimen, points=mask_missing(specimen.points, options.missing))
+        for specimen in document.specimens
     )
-    return Document(
-        tuple(
-            Specimen(
-                s.name, mask_missing(s.points, options.missing), s.labels, s.metadata,
-                weights=s.weights,
-            )
-            for s in visible
-        )
-    )  # fmt: skip
+    return replace(document, specimens=tuple(masked))
 
 
 # DeepLabCut
@@ -100,33 +84,46 @@ def _find_pandas_frame(file: h5py.File) -> h5py.Group | None:
     return frames[0] if len(frames) == 1 else None
 
 
-def _read_table(
-    path: Path, table: h5py.Group, budget: Budget
-) -> tuple[list[_Column], Array, list[str]]:
-    """Read columns, values (frames, columns) and names of frames of pandas' table format."""
+def _read_table(path: Path, table: h5py.Group, budget: Budget) -> _Content:
+    """Read pandas' table format."""
     budget.spend(2 * table.size * table.dtype.itemsize, "its table")
     values = np.asarray(table["values_block_0"], dtype=np.float64)
-    return _read_column_names(path, table), values, _name_frames(table, len(values))
+    index = np.asarray(table["index"]) if "index" in table.dtype.names else np.arange(len(values))
+    is_known = index.dtype.kind in "iuS" and index.ndim == 1
+    columns = _name_columns(_read_column_names(path, table))
+    return columns, values, _name_frames(index if is_known else np.arange(len(values)))
 
 
-def _read_frame(
-    path: Path, group: h5py.Group, budget: Budget
-) -> tuple[list[_Column], Array, list[str]]:
-    """Read columns, values (frames, columns) and names of frames of pandas' fixed format."""
+def _read_frame(path: Path, group: h5py.Group, budget: Budget) -> _Content:
+    """Read pandas' fixed format."""
     budget.spend(24 * group["block0_values"].size, "its table")
     values = np.asarray(group["block0_values"], dtype=np.float64)
-    names = _read_index(group, "block0_items")
-    if any(len(name) not in (3, 4) for name in names):
+    heads = _read_index(group, "block0_items")
+    if any(len(head) not in (3, 4) for head in heads):
         raise make_format_error(path, "columns of scorer, body part and coordinate", "others")
+    index = group["axis1"][()] if "axis1" in group else np.empty(0)
     if "axis1_level0" in group:  # folders and image
-        return names, values, ["/".join(words) for words in _read_index(group, "axis1")]
-    index = group["axis1"][()]
-    are_words = index.dtype.kind in "SO"
-    words = _read_names(group["axis1"])
-    return names, values, [word if are_words else f"frame_{word}" for word in words]
+        index = np.array(["/".join(words) for words in _read_index(group, "axis1")], dtype=object)
+    return _name_columns(heads), values, _name_frames(index)
 
 
-def _read_index(group: h5py.Group, name: str) -> list[_Column]:
+def _name_columns(heads: Sequence[tuple[str, ...]]) -> list[TrackedColumn]:
+    """Name the columns of pandas: scorer, (individual,) body part, coordinate."""
+    return [TrackedColumn(head[1] if len(head) == 4 else "", *head[-2:]) for head in heads]
+
+
+def _name_frames(index: RawArray) -> list[tuple[str, Metadata]]:
+    """Name frames by their numbers, or by their images."""
+    if index.dtype.kind in "iu":
+        return [(f"frame_{number}", {}) for number in index.tolist()]
+    words = [
+        word.decode("utf-8", errors="replace") if isinstance(word, bytes) else str(word)
+        for word in index.tolist()
+    ]
+    return [(word, {"images": word}) for word in words]
+
+
+def _read_index(group: h5py.Group, name: str) -> list[tuple[str, ...]]:
     """Read the entries of an index of several levels: numbers of words in a list per level."""
     levels = []
     for k in range(sum(f"{name}_level{k}" in group for k in range(5))):
@@ -135,51 +132,7 @@ def _read_index(group: h5py.Group, name: str) -> list[_Column]:
     return list(zip(*levels, strict=True))
 
 
-def _read_deeplabcut(
-    path: Path,
-    heads: Sequence[_Column],
-    values: Array,
-    frames: Sequence[str],
-    options: ReadOptions,
-) -> Iterator[Specimen]:
-    """Yield the individuals of a table (frames, columns), frame by frame."""
-    if values.ndim != 2 or values.shape != (len(frames), len(heads)):
-        raise make_format_error(path, f"{len(heads)} columns of numbers", f"size {values.shape}")
-    columns: dict[str, dict[str, dict[str, int]]] = {}
-    for column, head in enumerate(heads):
-        *_, bodypart, coordinate = head
-        individual = head[1] if len(head) == 4 else ""
-        columns.setdefault(individual, {}).setdefault(bodypart, {})[coordinate] = column
-    axes = [axis for axis in _AXES if any(axis == head[-1] for head in heads)]
-    for individual, body_parts in columns.items():
-        parts = body_parts.values()
-        if any(axis not in body_part for body_part in parts for axis in axes) or len(axes) < 2:
-            raise make_format_error(path, "x and y of every body part", "others")
-        points = np.stack([values[:, [p[a] for a in axes]] for p in parts], axis=1)
-        weights = None
-        if options.weights == "likelihood" and all("likelihood" in p for p in parts):
-            weights = values[:, [body_part["likelihood"] for body_part in parts]]
-        for k, frame in enumerate(frames):
-            yield Specimen(
-                f"{individual}_{frame}" if individual else frame,
-                points[k],
-                tuple(body_parts),
-                {"groups": individual} if individual else {},
-                weights=None if weights is None else weights[k],
-            )
-
-
-def _name_frames(table: h5py.Group, count: int) -> list[str]:
-    """Frames by their numbers, or by the names of their images."""
-    index = np.asarray(table["index"]) if "index" in table.dtype.names else np.arange(count)
-    if index.dtype.kind in "iu" and index.ndim == 1:
-        return [f"frame_{number}" for number in index.tolist()]
-    if index.dtype.kind == "S" and index.ndim == 1:
-        return [bytes(name).decode("utf-8", errors="replace") for name in index]
-    return [f"frame_{k}" for k in range(count)]
-
-
-def _read_column_names(path: Path, table: h5py.Group) -> list[_Column]:
+def _read_column_names(path: Path, table: h5py.Group) -> list[tuple[str, ...]]:
     """Read the columns of pandas: tuples of scorer, (individual,) body part, coordinate.
 
     They are pickled; nothing but lists, tuples and strings is taken out of the pickle.

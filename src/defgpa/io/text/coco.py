@@ -20,7 +20,7 @@ from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, Format, ReadOptions, Specimen
 from defgpa.io.limits import Budget
-from defgpa.io.text.lines import JsonObject, decode_head, read_json
+from defgpa.io.text.lines import JsonObject, decode_head, parse_json_numbers, read_json
 from defgpa.io.weights import is_visibility
 from defgpa.shapes import Shapes, number_labels
 
@@ -108,13 +108,8 @@ def _parse_keypoints(
     path: Path, k: int, numbers: Any, options: ReadOptions
 ) -> tuple[Array, Array | None]:
     """Return points (m, 2) and, where they are confidences, weights (m,)."""
-    is_numbers = isinstance(numbers, list) and all(isinstance(x, (int, float)) for x in numbers)
-    if not is_numbers or len(numbers) % 3:
-        raise make_format_error(path, f"x, y, v for every keypoint of annotation {k}", numbers)
-    try:
-        values = np.array(numbers, dtype=np.float64).reshape(-1, 3)
-    except OverflowError:
-        raise make_format_error(path, f"numbers in annotation {k}", "too many digits") from None
+    expected = f"x, y, v for every keypoint of annotation {k}"
+    values = np.array(parse_json_numbers(path, numbers, 3, expected)).reshape(-1, 3)
     points, flags = values[:, :2], values[:, 2]
     points[flags == 0] = np.nan
     if not flags.any() or is_visibility(flags):

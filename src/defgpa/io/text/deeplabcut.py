@@ -1,29 +1,21 @@
 """Tables of body parts followed through a video, as DeepLabCut writes them.
 
 Several rows are the header: ``scorer``, perhaps ``individuals``, ``bodyparts``, ``coords``. Below
-them a row is a frame, by its number or its image, with x, y[, z] and perhaps a likelihood for
-each body part of each individual.
+them a row is a frame, by its number or its image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from defgpa.arrays import Array
 from defgpa.io.files import make_format_error
-from defgpa.io.format import Document, ReadOptions, Specimen
-from defgpa.io.text.lines import warn
+from defgpa.io.format import Document, ReadOptions
 from defgpa.io.text.table import Table, is_whole
-from defgpa.io.weights import hide_unlikely
+from defgpa.io.video_frames import AXES, LIKELIHOOD, TrackedColumn, make_deeplabcut_document
+from defgpa.shapes import Metadata
 
 _HEADS = ("individuals", "bodyparts", "coords")
-_AXES = ("x", "y", "z")
-_LIKELIHOOD = "likelihood"
-
-Part = dict[str, int]  # "x", "y", "z", "likelihood" to their columns
 
 
 def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -34,70 +26,23 @@ def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
 
 def read_tracking(table: Table, options: ReadOptions) -> Document | None:
     """Read a shape for each individual in each frame with a visible point; None for others."""
-    heads = _find_heads(table)
+    first_rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
+    heads = {row[0]: row for row in first_rows if row[0] in _HEADS}
     if not table.header or not {"bodyparts", "coords"} <= heads.keys():
         return None
     frames = replace(table, rows=table.rows[len(heads) :], lines=table.lines[len(heads) :])
     if not frames.rows:
         raise make_format_error(table.path, "frames below 'coords'", "none", table.lines[-1])
-    coords = heads["coords"]  # before the first coordinate stands what the frame is called
-    start = next((k for k, word in enumerate(coords) if word in _AXES), len(coords))
-    specimens = [
-        specimen
-        for individual, parts in _find_individuals(table, heads).items()
-        for specimen in _build_specimens(frames, individual, parts, start, options)
-    ]
-    specimens, note = hide_unlikely(table.path, specimens, options)
-    visible = tuple(s for s in specimens if not np.isnan(s.points).all())
-    if not visible:
-        raise make_format_error(table.path, "frames in which something is visible", "none")
-    empty = len(specimens) - len(visible)
-    warn(
-        f"{table.path}: a table of DeepLabCut; every frame is a shape"
-        + (f", but {empty} in which nothing is visible." if empty else ".")
-        + note
-    )
-    return Document(visible)
+    coords, names = heads["coords"], heads.get("individuals", [""] * table.width)
+    is_read = (*AXES, *[LIKELIHOOD] * (options.weights == LIKELIHOOD))
+    numbers = [k for k, word in enumerate(coords) if word in is_read]
+    columns = [TrackedColumn(names[k], heads["bodyparts"][k], coords[k]) for k in numbers]
+    # before the first coordinate stands what the frame is called
+    start = next((k for k, word in enumerate(coords) if word in AXES), len(coords))
+    named = [_name_frame("/".join(cell.strip() for cell in row[:start])) for row in frames.rows]
+    return make_deeplabcut_document(table.path, columns, frames.numbers(numbers), named, options)
 
 
-def _find_heads(table: Table) -> dict[str, list[str]]:
-    """Find the rows of the header below the first, by their names."""
-    rows = ([cell.strip() for cell in row] for row in table.rows[: len(_HEADS)])
-    return {row[0]: row for row in rows if row[0] in _HEADS}
-
-
-def _find_individuals(table: Table, heads: dict[str, list[str]]) -> dict[str, dict[str, Part]]:
-    """Map each individual ("" if unnamed) to its body parts and their columns."""
-    individuals: dict[str, dict[str, Part]] = {}
-    names = heads.get("individuals", [""] * table.width)
-    cells = zip(names, heads["bodyparts"], heads["coords"], strict=True)
-    for column, (name, bodypart, axis) in enumerate(cells):
-        if axis in (*_AXES, _LIKELIHOOD):
-            individuals.setdefault(name, {}).setdefault(bodypart, {})[axis] = column
-    kinds = {
-        frozenset(axes) - {_LIKELIHOOD} for parts in individuals.values() for axes in parts.values()
-    }
-    if kinds not in ({frozenset("xy")}, {frozenset("xyz")}):
-        expected = "x and y of every body part, and z of all or none"
-        raise make_format_error(table.path, expected, "others", table.lines[0])
-    return individuals
-
-
-def _build_specimens(
-    frames: Table, individual: str, parts: dict[str, Part], start: int, options: ReadOptions
-) -> Iterator[Specimen]:
-    """Build one individual, frame by frame, with likelihoods as weights if asked for."""
-    columns = [axes[axis] for axes in parts.values() for axis in _AXES if axis in axes]
-    points = frames.numbers(columns).reshape(len(frames.rows), len(parts), -1)
-    weights: Sequence[Array | None] = [None] * len(points)
-    if options.weights == _LIKELIHOOD and all(_LIKELIHOOD in axes for axes in parts.values()):
-        weights = list(frames.numbers([axes[_LIKELIHOOD] for axes in parts.values()]))
-    for row, frame_points, likelihoods in zip(frames.rows, points, weights, strict=True):
-        frame = "/".join(cell.strip() for cell in row[:start])
-        metadata = {"groups": individual} if individual else {}
-        if is_whole(frame):
-            frame = f"frame_{frame}"
-        else:
-            metadata["images"] = frame
-        name = f"{individual}_{frame}" if individual else frame
-        yield Specimen(name, frame_points, tuple(parts), metadata, weights=likelihoods)
+def _name_frame(word: str) -> tuple[str, Metadata]:
+    """Return the name and the metadata of a frame that is known by a number or an image."""
+    return (f"frame_{word}", {}) if is_whole(word) else (word, {"images": word})

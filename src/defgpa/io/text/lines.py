@@ -115,7 +115,7 @@ def _refuse_binary(path: Path, text: str) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a file of JSON; a FormatError names the line where it is none."""
-    Budget(path).spend(TEXT_COST * path.stat().st_size, _TEXT_NAME)
+    _open_budget(path)
     text = decode_text(read_bytes(path))
     try:
         return json.loads(text)
@@ -127,6 +127,24 @@ def read_json(path: Path) -> Any:
         raise FormatError(f"{path}: expected JSON; found lists nested too deep.") from None
     except ValueError:  # a whole number of more digits than Python converts
         raise FormatError(f"{path}: expected JSON; found a number of too many digits.") from None
+
+
+def parse_json_numbers(path: Path, numbers: Any, multiple: int, expected: str) -> list[float]:
+    """Parse a list of JSON numbers, as many as a multiple of ``multiple``."""
+    is_list = isinstance(numbers, list) and len(numbers) % multiple == 0
+    if not is_list or any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
+        raise make_format_error(path, expected, numbers)
+    try:
+        return [float(number) for number in numbers]
+    except OverflowError:  # a whole number of 400 digits
+        raise make_format_error(path, expected, "a number of too many digits") from None
+
+
+def parse_json_point(path: Path, numbers: Any, expected: str) -> list[float]:
+    """Parse a list of three JSON numbers."""
+    if not isinstance(numbers, list) or len(numbers) != 3:
+        raise make_format_error(path, expected, numbers)
+    return parse_json_numbers(path, numbers, 3, expected)
 
 
 def normalise_newlines(text: str) -> str:

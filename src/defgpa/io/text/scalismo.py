@@ -11,7 +11,7 @@ import numpy as np
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, make_document, require_3d
-from defgpa.io.text.lines import decode_head, read_json
+from defgpa.io.text.lines import decode_head, parse_json_point, read_json
 from defgpa.shapes import Shapes
 
 
@@ -42,13 +42,7 @@ def write_scalismo(path: Path, shapes: Shapes) -> None:
 
 def _parse_coordinates(path: Path, k: int, entry: object) -> list[float]:
     numbers = entry.get("coordinates") if isinstance(entry, dict) else None
-    is_point = isinstance(numbers, list) and len(numbers) == 3
-    if not is_point or not all(isinstance(x, (int, float)) for x in numbers or ()):
-        raise make_format_error(path, f"3 numbers as 'coordinates' of landmark {k}", entry)
-    try:
-        return [float(number) for number in numbers or ()]
-    except OverflowError:  # a whole number of 400 digits
-        raise make_format_error(path, f"coordinates of landmark {k}", "too many digits") from None
+    return parse_json_point(path, numbers, f"3 numbers as 'coordinates' of landmark {k}")
 
 
 def _looks_like_scalismo(head: bytes) -> bool:

@@ -34,6 +34,7 @@ from defgpa.io.format import Document, Format, ReadOptions, Specimen, require_3d
 from defgpa.io.text.lines import (
     JsonObject,
     normalise_newlines,
+    parse_json_point,
     parse_number,
     read_json,
     read_text,
@@ -46,7 +47,7 @@ _SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/"
     "Resources/Schema/markups-schema-v1.0.3.json#"
 )
-_CURVES = ("Curve", "ClosedCurve")
+CURVES = ("Curve", "ClosedCurve")
 _STATUSES = ("defined", "undefined", "preview", "missing")
 _UNIT_AXES = {
     "LPS": [-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0],
@@ -72,7 +73,7 @@ def read_markups(path: Path, options: ReadOptions) -> Document:
     SlicerMorph tells fixed landmarks from semilandmarks in their description: the labels of the
     latter are ``metadata["semilandmarks"]``.
     """
-    landmark_list, curves = _find_point_lists(path, read_json(path), options)
+    landmark_list, curves = _find_point_lists(path, options)
     space, points, labels = _parse_point_list(path, landmark_list)
     document = _build_document(path, space, points, labels, options)
     if curves:
@@ -141,36 +142,43 @@ def write_markups(path: Path, shapes: Shapes) -> None:
     write_text(path, f'{opened}, "controlPoints": [\n{rows}\n]}}]}}\n')
 
 
-def _find_point_lists(
-    path: Path, content: object, options: ReadOptions
-) -> tuple[JsonObject, list[JsonObject]]:
-    """Find the list of landmarks, and the curves besides; planes, lines and angles are neither.
-
-    A curve alone is a list of landmarks, unless curves are to be resampled.
-    """
+def list_point_lists(path: Path) -> list[JsonObject]:
+    """List the fiducials and curves of a ``.mrk.json`` file, not planes, lines or angles."""
+    content = read_json(path)
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
         raise make_format_error(path, "an object with a list 'markups'", content)
-    kinds = ("Fiducial", "Curve", "ClosedCurve")
-    lists = [node for node in nodes if node.get("type", "Fiducial") in kinds]
+    lists = [node for node in nodes if node.get("type", "Fiducial") in ("Fiducial", *CURVES)]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
             raise make_format_error(path, "a list of objects 'controlPoints'", points)
-    filled: list[JsonObject] = [node for node in lists if node["controlPoints"]]
-    curves = [node for node in filled if node.get("type") in _CURVES]
-    fiducials = [node for node in filled if node.get("type") not in _CURVES]
+    if not lists:
+        names = [str(node.get("name") or node.get("type")) for node in nodes]
+        raise make_format_error(
+            path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
+        )
+    return lists
+
+
+def _find_point_lists(path: Path, options: ReadOptions) -> tuple[JsonObject, list[JsonObject]]:
+    """Find the list of landmarks, and the curves besides.
+
+    A curve alone is a list of landmarks, unless curves are to be resampled.
+    """
+    lists = list_point_lists(path)
+    filled = [node for node in lists if node["controlPoints"]]
+    curves = [node for node in filled if node.get("type") in CURVES]
+    fiducials = [node for node in filled if node.get("type") not in CURVES]
     if len(filled) == 1 and (fiducials or options.curve_points is None):
         return filled[0], []
-    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in fiducials or nodes]
+    names = [str(node.get("name") or node.get("type", "Fiducial")) for node in fiducials or lists]
     if len(fiducials) > 1:
         raise FormatError(
             f"{path} holds {len(fiducials)} lists of points ({list_names(names)}), and a file is "
             "one shape. Save each list in a file of its own."
         )
     if not filled:
-        raise make_format_error(
-            path, "a Fiducial, Curve or ClosedCurve with points", list_names(names) or "none"
-        )
+        raise make_format_error(path, "a list with points", list_names(names))
     system = curves[0].get("coordinateSystem", "LPS")
     return (fiducials or [{"coordinateSystem": system, "controlPoints": []}])[0], curves
 
@@ -202,19 +210,8 @@ def _parse_position(path: Path, k: int, point: JsonObject) -> Point:
         raise make_format_error(path, f"a 'positionStatus' among {list_names(_STATUSES)}", status)
     if status != "defined" or position in (None, "", []):
         return _MISSING
-    if not isinstance(position, list) or len(position) != 3 or not all(map(_is_number, position)):
-        raise make_format_error(path, f"3 numbers as 'position' of control point {k}", position)
-    try:
-        x, y, z = map(float, position)
-    except OverflowError:  # an integer of 400 digits
-        raise make_format_error(
-            path, f"3 numbers as 'position' of control point {k}", position
-        ) from None
+    x, y, z = parse_json_point(path, position, f"3 numbers as 'position' of control point {k}")
     return x, y, z
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _describe(label: str, semilandmarks: Sequence[str] | None) -> str:

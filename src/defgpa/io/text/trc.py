@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from defgpa.io.files import abbreviate, make_format_error, mask_missing
-from defgpa.io.format import Document, Format, ReadOptions, make_document
+from defgpa.io.format import Document, Format, ReadOptions
 from defgpa.io.text.lines import decode_head, make_unique, parse_numbers, read_text, warn
+from defgpa.io.video_frames import make_capture_document
 
 
 def read_trc(path: Path, options: ReadOptions) -> Document:
@@ -40,14 +41,8 @@ def read_trc(path: Path, options: ReadOptions) -> Document:
         raise make_format_error(path, "frames below the names of the markers", "none")
     stack = mask_missing(np.array(points).reshape(-1, len(labels), 3), options.missing)
     stack[np.isnan(stack).any(axis=2)] = np.nan
-    visible = ~np.isnan(stack).all(axis=(1, 2))
-    if not visible.any():
-        raise make_format_error(path, "frames with a visible marker", "none")
-    if not visible.all():
-        warn(f"{path}: {(~visible).sum()} frames without any marker are left out.")
     _compare_counts(path, lines[:at], len(frames), len(labels))
-    numbers = np.flatnonzero(visible).tolist()
-    return make_document(path, stack[visible], [frames[k] for k in numbers], labels)
+    return make_capture_document(path, frames, stack, labels)
 
 
 def _compare_counts(path: Path, top: Sequence[str], n_frames: int, n_markers: int) -> None:
