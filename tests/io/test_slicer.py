@@ -135,8 +135,8 @@ def test_labels_on_some_points_only_are_not_trusted(read):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "expected an object with a list 'markups'"),
-        ({"markups": 3}, "expected an object with a list 'markups'"),
+        ([], "expected an object of 3D Slicer with a list 'markups'"),
+        ({"markups": 3}, "expected an object of 3D Slicer with a list 'markups'"),
         ({"markups": []}, "expected a Fiducial, Curve or ClosedCurve with points; found none"),
         ({"markups": [{"type": "Line"}]}, "with points; found 'Line'"),
         ({"markups": [{"type": "Fiducial"}]}, "expected a list of objects 'controlPoints'"),

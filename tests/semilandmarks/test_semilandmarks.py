@@ -761,7 +761,10 @@ def test_sliders_of_tpsutil_stand_below_a_title_and_a_header(tmp_path):
     ("text", "message"),
     [
         ('{"markups": ' + "[" * 100_000, "expected JSON"),
-        ('{"markups": [{"type": "Curve", "controlPoints": [1]}]}', "found other JSON"),
+        (
+            '{"markups": [{"type": "Curve", "controlPoints": [1]}]}',
+            "a list of objects 'controlPoints'",
+        ),
         ("1e300,2,3\n", "line 1: expected three landmark numbers"),
         ("x" * 200_000 + ",2,3\n", "line 1: expected three landmark numbers"),
     ],

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -62,11 +62,11 @@ def refuse_inputs(
         place = Path(source).absolute()
         clashes = place.parent in targets or place.parent / place.name.split(".")[0] in targets
         if clashes or place.resolve() in replaced_files:
-            raise _make_overwrite_error(source)
+            _refuse_overwriting(source)
 
 
-def _make_overwrite_error(source: str) -> click.BadParameter:
-    return click.BadParameter(
+def _refuse_overwriting(source: str) -> NoReturn:
+    raise click.BadParameter(
         f"the results would overwrite the input {source}; choose another folder.",
         param_hint="--output",
     )
@@ -373,7 +373,7 @@ class AnalysisFiles:
         target = (self.folder / name).resolve()
         for source in self.inputs:
             if Path(source).resolve() == target:
-                raise _make_overwrite_error(source)
+                _refuse_overwriting(source)
         return self._partial / name
 
     def write_table(self, name: str, text: str) -> None:

@@ -71,12 +71,16 @@ def approximate_inverse_around(warp: Warp, landmarks: Array) -> Warp:
     return make_principal_box(measure_points(visible), padding=0.0)[0].approximate_inverse(warp)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class BoxedBasis(FactoredBasis):
     """Functions that live in the box of one shape, or in those of a stack of shapes."""
 
     middle: Array  # (…, d): of the box
     axes: Array  # (…, d, d): its directions, as columns
     half: Array  # (…, d): half its sides
+    centre: Array  # (…, d): centroid
+    scale: Array  # (…,): RMS radius
+    stiffness: Array  # (…,): τ p
 
     mixing = None
 
@@ -84,6 +88,15 @@ class BoxedBasis(FactoredBasis):
     def box(self) -> Box:
         """The box the functions live in."""
         return Box(self.middle, self.axes, self.half)
+
+    @property
+    def energy_matrix(self) -> Array:
+        """(…, l, l): the energy of the coefficients, in the shape's own units."""
+        raise NotImplementedError
+
+    def penalty(self) -> Array:
+        """Return τ p times the energy, (…, l, l)."""
+        return self.stiffness[..., None, None] * self.energy_matrix
 
     def invert(self, warp: Warp) -> Warp:
         """Return an approximate inverse: the spline that takes the images of a grid back to it."""

@@ -44,12 +44,6 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
 
     cells: Cells
     energy: LatticeEnergy
-    middle: Array  # (…, d): of the box
-    axes: Array  # (…, d, d): its directions, as columns
-    half: Array  # (…, d): half its sides
-    centre: Array  # (…, d): centroid
-    scale: Array  # (…,): RMS radius
-    stiffness: Array  # (…,): τ p
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -89,10 +83,6 @@ class FreeFormBasis(BoxedBasis, SparseBasis):
         """(…, l, l): the energy in the shape's own units."""
         spacing = 2.0 * self.box.half / self.scale[..., None] / np.array(self.cells)
         return build_energy_matrix(self.energy, self.cells, spacing)
-
-    def penalty(self) -> Array:
-        """Return τ p times the energy, (…, l, l)."""
-        return self.stiffness[..., None, None] * self.energy_matrix
 
     def _place(self, points: Array) -> tuple[Array, Index]:
         """Return where points lie in the lattice, in units of cells, and the cell, (…, p, d)."""
@@ -181,12 +171,10 @@ class FreeForm(WarpFamily[FreeFormBasis]):
         return FreeFormBasis(
             self._count_cells(geometry.points.shape[-1]),
             self.energy,
-            box.middle,
-            box.axes,
-            box.half,
-            geometry.centre,
-            geometry.size,
-            self.smoothing * geometry.mass,
+            **vars(box),
+            centre=geometry.centre,
+            scale=geometry.size,
+            stiffness=self.smoothing * geometry.mass,
         )
 
     def _count_cells(self, dim: int) -> Cells:

@@ -34,12 +34,6 @@ class PolynomialBasis(BoxedBasis):
     """The polynomials q_e in the box of one shape, or of a stack of shapes."""
 
     degree: int
-    middle: Array  # (…, d): of the box
-    axes: Array  # (…, d, d): its directions, as columns
-    half: Array  # (…, d): half its sides
-    centre: Array  # (…, d): centroid
-    scale: Array  # (…,): RMS radius
-    stiffness: Array  # (…,): τ p
 
     def columns(self, points: Array) -> Array:
         """Return the polynomials, highest degree first, the affine ones last, (…, p, q)."""
@@ -52,19 +46,14 @@ class PolynomialBasis(BoxedBasis):
         )
 
     @cached_property
-    def energy(self) -> Array:
+    def energy_matrix(self) -> Array:
         """(…, q, q): the mean bending over the box, in the shape's own units."""
-        stretch = (self.scale[..., None] / self.box.half) ** 2  # (∂u/∂x̂)²
+        stretch = (self.scale[..., None] / self.half) ** 2  # (∂u/∂x̂)²
+        means = _compute_second_derivative_means(stretch.shape[-1], self.degree)
         total: Array | float = 0.0
-        for (a, b), term in _compute_second_derivative_means(
-            stretch.shape[-1], self.degree
-        ).items():
+        for (a, b), term in means.items():
             total = total + (stretch[..., a] * stretch[..., b])[..., None, None] * term
         return np.asarray(total)
-
-    def penalty(self) -> Array:
-        """Return τ p times the mean bending, (…, q, q)."""
-        return self.stiffness[..., None, None] * self.energy
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,12 +93,12 @@ class Polynomial(WarpFamily[PolynomialBasis]):
         half = np.where(geometry.extents > 0.0, box.half, box.half.max(axis=-1, keepdims=True))
         return PolynomialBasis(
             int(self.degree),
-            box.middle,
-            box.axes,
-            half,
-            geometry.centre,
-            geometry.size,
-            self.smoothing * geometry.mass,
+            middle=box.middle,
+            axes=box.axes,
+            half=half,
+            centre=geometry.centre,
+            scale=geometry.size,
+            stiffness=self.smoothing * geometry.mass,
         )
 
 

@@ -147,7 +147,7 @@ def list_point_lists(path: Path) -> list[JsonObject]:
     content = read_json(path)
     nodes = content.get("markups") if isinstance(content, dict) else None
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
-        raise make_format_error(path, "an object with a list 'markups'", content)
+        raise make_format_error(path, "an object of 3D Slicer with a list 'markups'", content)
     lists = [node for node in nodes if node.get("type", "Fiducial") in ("Fiducial", *CURVES)]
     for points in (node.get("controlPoints") for node in lists):
         if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
