@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from support import rotation
+
 
 @dataclass(frozen=True)
 class Known:
@@ -14,12 +16,6 @@ class Known:
     kind: str
     points: np.ndarray  # (n, m, d)
     truth: np.ndarray  # (m, d)
-
-
-def turn(rng, d):
-    matrix, _ = np.linalg.qr(rng.normal(size=(d, d)))
-    matrix[:, 0] *= np.sign(np.linalg.det(matrix))
-    return matrix
 
 
 def images(rng, truth, n, *, affine=0.05, bend=0.05, noise=0.01):
@@ -32,7 +28,7 @@ def images(rng, truth, n, *, affine=0.05, bend=0.05, noise=0.01):
             truth @ (0.7 * rng.normal(size=(d, d))) + rng.normal(size=d)
         )
         noisy = bent + noise * rng.normal(size=truth.shape)
-        shapes.append(rng.uniform(0.7, 1.4) * noisy @ turn(rng, d) + rng.normal(size=d))
+        shapes.append(rng.uniform(0.7, 1.4) * noisy @ rotation(rng, d) + rng.normal(size=d))
     return np.array(shapes)
 
 
@@ -176,7 +172,7 @@ def class_set(name: str, seed: int, *, noise=0.015, bend=0.04) -> Known:
             bend * products @ rng.normal(size=(products.shape[1], d)) / products.shape[1] ** 0.5
         )
         shape += noise * rng.normal(size=shape.shape)
-        shapes.append(rng.uniform(0.7, 1.4) * shape @ turn(rng, d) + rng.normal(size=d))
+        shapes.append(rng.uniform(0.7, 1.4) * shape @ rotation(rng, d) + rng.normal(size=d))
     return Known(name, np.array(shapes), truth)
 
 

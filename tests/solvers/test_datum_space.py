@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from datum_space_support import carry_back, measure_reference_error, move_into_reference
+from scipy.stats import special_ortho_group
 
 from defgpa.errors import DegenerateShapeError
-from defgpa.procrustes import SIMILARITY
+from defgpa.procrustes import RIGID, SIMILARITY
 from defgpa.solvers.affine import balance_frame, fit_affine
+from defgpa.solvers.affine_cost import AffinePoint
+from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid import fit_rigid
-from support import EXACT, FAMILIES, PARITY, oracle_points, read_oracle, smooth_family
+from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint
+from support import EXACT, PARITY, oracle_points, read_oracle, smooth_family
 
 METHODS = {
     "rigid": fit_rigid,
@@ -17,11 +21,6 @@ METHODS = {
     "balanced affine": lambda points: balance_frame(fit_affine(points)),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-
-
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
-def points(request):
-    return smooth_family(**request.param)
 
 
 @pytest.mark.parametrize("name", ["syn2d_full", "syn3d_full", "syn2d_partial"])
@@ -42,6 +41,38 @@ def test_cost_is_the_distance_in_the_datum_space(points, method):
     np.testing.assert_allclose(fit.cost, np.nansum((points - carry_back(fit)) ** 2), **EXACT)
     visible = np.count_nonzero(~np.isnan(points[..., 0]))
     np.testing.assert_allclose(fit.rmse_datum, np.sqrt(fit.cost / visible), **EXACT)
+
+
+@pytest.fixture(params=[False, True], ids=["alike", "weighted"])
+def centred(points, request, rng):
+    weights = rng.uniform(0.2, 3.0, size=points.shape[:2]) * ~np.isnan(points[..., 0])
+    return CentredShapes.from_points(points, weights=weights if request.param else None)
+
+
+@pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
+def test_derivatives_of_the_rigid_cost_are_those_of_differences(centred, points, motions, rng):
+    n, _, d = points.shape
+    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
+    pose = RigidPoint.from_motions(centred, MotionAlgebra.from_motions(motions, d), turns)
+    assert_derivatives(pose, rng.normal(size=pose.gradient.shape))
+
+
+def test_derivatives_of_the_affine_cost_are_those_of_differences(centred, points, rng):
+    span = AffinePoint.from_reference(centred, rng.normal(size=points.shape[1:]).T)
+    step = span.precondition(rng.normal(size=span.gradient.shape))
+    assert_derivatives(span, step / np.linalg.norm(step))
+
+
+def assert_derivatives(point, step, h=1e-4):
+    """The gradient and the Hessian along a step are the differences of the cost."""
+    ahead, behind = point.retract(h * step).cost, point.retract(-h * step).cost
+    first, second = (ahead - behind) / (2 * h), (ahead - 2 * point.cost + behind) / h**2
+    np.testing.assert_allclose(np.vdot(point.gradient, step), first, **PARITY)
+    np.testing.assert_allclose(np.vdot(point.hessian_product(step), step), second, rtol=1e-4)
+
+
+def test_affine_maps_never_fit_worse_than_rigid_ones(points):
+    assert fit_affine(points).cost < fit_rigid(points).cost
 
 
 @every_method

@@ -22,8 +22,6 @@ from defgpa.solvers.trust_region import minimise
 from defgpa.threads import interruptible
 from support import (
     EXACT,
-    FAMILIES,
-    LIMIT,
     PARITY,
     oracle_points,
     read_oracle,
@@ -37,16 +35,6 @@ DIMENSION = {"2d": 2, "3d": 3}
 
 @pytest.fixture(params=[RIGID, SIMILARITY], ids=["rigid", "similarity"])
 def motions(request):
-    return request.param
-
-
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
-def points(request):
-    return smooth_family(**request.param)
-
-
-@pytest.fixture(params=DIMENSION.values(), ids=DIMENSION)
-def d(request):
     return request.param
 
 
@@ -83,11 +71,6 @@ def test_reference_equals_that_of_the_published_program(name, run):
     assert fit.rmse_datum <= published["rmse_d"] * (1 + 1e-12)
     np.testing.assert_allclose(fit.rmse_datum, published["rmse_d"], **PARITY)
     np.testing.assert_allclose(fit.reference.T, published["S"], rtol=0, atol=1e-2)
-
-
-def test_face_has_its_error_on_visible_landmarks():
-    fit = fit_rigid(shared_points("face2d"))
-    assert round(fit.rmse_datum, 3) == 6.842
 
 
 def test_face_with_every_landmark_taken_as_seen_has_the_printed_error():
@@ -129,20 +112,6 @@ def test_reference_of_similarities_is_a_mean_weighted_by_squared_size(points):
     np.testing.assert_allclose(mean / weights.sum(axis=1)[:, np.newaxis], fit.reference, **EXACT)
 
 
-@pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
-def test_derivatives_are_those_of_the_cost(points, motions, rng):
-    n, _, d = points.shape
-    algebra = MotionAlgebra.from_motions(motions, d)
-    turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
-    pose = RigidPoint.from_motions(CentredShapes.from_points(points), algebra, turns)
-    step = rng.normal(size=pose.gradient.shape)
-    h = 1e-4
-    ahead, behind = pose.retract(h * step).cost, pose.retract(-h * step).cost
-    derivative, curvature = ((ahead - behind) / (2 * h), (ahead - 2 * pose.cost + behind) / h**2)
-    np.testing.assert_allclose(np.vdot(pose.gradient, step), derivative, **PARITY)
-    np.testing.assert_allclose(np.vdot(pose.hessian_product(step), step), curvature, **PARITY)
-
-
 def test_slope_is_the_torque_over_the_lever(d, rng):
     points = smooth_family(seed=10, d=d)
     n = len(points)
@@ -158,17 +127,6 @@ def test_slope_is_the_torque_over_the_lever(d, rng):
     np.testing.assert_allclose(
         pose.relative_gradient, np.sqrt(np.mean((torque / lever) ** 2)), **EXACT
     )
-
-
-@pytest.mark.parametrize("motions", [RIGID, SIMILARITY], ids=["rigid", "similarity"])
-@pytest.mark.parametrize("noise", [0.1, 0.7])
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_no_random_start_ends_lower(d, motions, noise, missing, rng):
-    base = rng.normal(size=(30, d))
-    points = moved_at_random(base + noise * rng.normal(size=(8, 30, d)), rng)
-    points[rng.random((8, 30)) < missing] = np.nan
-    best = fit_rigid(points, motions).cost
-    assert best <= min(random_poses(points, motions, rng, 10)) * (1 + 1e-9)
 
 
 ALL_MOTIONS = {
@@ -271,8 +229,13 @@ def test_a_certificate_proves_that_no_rigid_alignment_is_better(points):
 # what must not matter
 
 
-def test_rigid_motions_of_the_shapes_change_nothing_but_the_pose(points, motions, rng):
-    before, after = fit_rigid(points, motions), fit_rigid(moved_at_random(points, rng), motions)
+@pytest.mark.parametrize(
+    "change",
+    [moved_at_random, lambda points, rng: points[rng.permutation(len(points))]],
+    ids=["motions", "order"],
+)
+def test_motions_and_order_of_the_shapes_change_nothing_but_the_pose(points, motions, change, rng):
+    before, after = fit_rigid(points, motions), fit_rigid(change(points, rng), motions)
     np.testing.assert_allclose(after.cost, before.cost, **EXACT)
     back = fit_motions(after.reference, before.reference)
     np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
@@ -292,14 +255,6 @@ def test_the_order_of_shapes_that_are_nothing_but_noise_does_not_matter(d, motio
 
 def _orders(rng, n):
     return [np.arange(n), *(rng.permutation(n) for _ in range(3))]
-
-
-def test_order_of_shapes_changes_nothing_but_the_pose(points, motions, rng):
-    order = rng.permutation(len(points))
-    before, after = fit_rigid(points, motions), fit_rigid(points[order], motions)
-    np.testing.assert_allclose(after.cost, before.cost, **EXACT)
-    back = fit_motions(after.reference, before.reference)
-    np.testing.assert_allclose(back(after.reference), before.reference, **EXACT)
 
 
 def test_shapes_far_from_the_origin_are_as_good(points, motions):
@@ -342,16 +297,9 @@ def test_reference_is_centred_and_turned_like_the_first_shape(points, motions):
     np.testing.assert_allclose(turn, np.eye(points.shape[2]), **EXACT)
 
 
-def test_size_of_a_reference_is_the_mean_size_of_full_shapes(d):
-    points = smooth_family(seed=4, d=d)
-    centred = points - points.mean(axis=1, keepdims=True)
-    fit = fit_rigid(points, SIMILARITY)
-    sizes = np.linalg.norm(centred, axis=(1, 2))
-    np.testing.assert_allclose(np.linalg.norm(fit.reference), sizes.mean(), **EXACT)
-
-
-def test_size_of_a_partial_shape_is_that_of_its_completion(d):
-    points = smooth_family(seed=4, d=d, missing=0.3)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_size_of_a_reference_is_the_mean_size_of_the_completed_shapes(d, missing):
+    points = smooth_family(seed=4, d=d, missing=missing)
     fit = fit_rigid(points, SIMILARITY)
     complete = np.where(np.isnan(points), carry_back(fit), points)
     sizes = np.linalg.norm(complete - complete.mean(axis=1, keepdims=True), axis=(1, 2))
@@ -361,10 +309,6 @@ def test_size_of_a_partial_shape_is_that_of_its_completion(d):
 def test_similarities_in_the_plane_need_no_iteration():
     assert fit_rigid(smooth_family(seed=5, n=9, m=20), SIMILARITY).iterations == 0
     assert fit_rigid(smooth_family(seed=5, n=20, m=9), SIMILARITY).iterations == 0
-
-
-def test_similarities_never_fit_worse_than_rigid_motions(points):
-    assert fit_rigid(points, SIMILARITY).cost < fit_rigid(points).cost
 
 
 # mirror images
@@ -516,4 +460,4 @@ def test_families_of_motions_are_nested(points):
         fit_rigid(points, Motions(scaling, reflections)).cost
         for scaling, reflections in [(False, False), (True, False), (True, True)]
     ]
-    assert costs[0] * (1 + LIMIT["rtol"]) >= costs[1] >= costs[2] * (1 - EXACT["rtol"])
+    assert costs[0] > costs[1] >= costs[2] * (1 - EXACT["rtol"])

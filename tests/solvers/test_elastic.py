@@ -85,10 +85,6 @@ def problem(points, warp, dial):
     return Anchors.of(geometry, start), RootInverse.of(cost), start, cost
 
 
-def turned_like(points, target):
-    return up_to_rigid(points, target)
-
-
 @every_family
 @pytest.mark.parametrize("warp", WARPS.values(), ids=WARPS)
 def test_charging_the_linear_part_adds_its_projection_to_the_cost(family, warp):
@@ -189,7 +185,7 @@ def test_the_rigid_end_is_rigid_alignment(family):
     rigid = EuclideanGPA().fit(points).alignment_
     alignment = ElasticGPA(Affine(), np.inf, scaling=False).fit(points).alignment_
     np.testing.assert_allclose(
-        turned_like(alignment.reference, rigid.reference), rigid.reference, rtol=0, atol=1e-8
+        up_to_rigid(alignment.reference, rigid.reference), rigid.reference, rtol=0, atol=1e-8
     )
     np.testing.assert_allclose(alignment.rmse_datum, rigid.rmse_datum, rtol=1e-8)
     # no warp stretches
@@ -205,7 +201,7 @@ def test_the_rigid_end_with_scaling_is_that_of_shapes_of_one_size(d):
     points /= np.linalg.norm(points, axis=(1, 2), keepdims=True)
     rigid = EuclideanGPA(scaling=True).fit(points).alignment_
     alignment = ElasticGPA(Affine(), np.inf).fit(points).alignment_
-    assert_same_shape(turned_like(alignment.reference, rigid.reference), rigid.reference, rtol=1e-8)
+    assert_same_shape(up_to_rigid(alignment.reference, rigid.reference), rigid.reference, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -218,16 +214,9 @@ def test_warps_that_cannot_afford_to_bend_are_rigid_too(warp):
     points = smooth_family(seed=2, bend=0.4, missing=0.2)
     rigid = EuclideanGPA().fit(points).alignment_
     alignment = ElasticGPA(warp, np.inf, scaling=False).fit(points).alignment_
-    turned = turned_like(alignment.reference, rigid.reference)
+    turned = up_to_rigid(alignment.reference, rigid.reference)
     np.testing.assert_allclose(turned, rigid.reference, rtol=0, atol=1e-8)
     np.testing.assert_allclose(alignment.rmse_reference, rigid.rmse_reference, rtol=1e-8)
-
-
-def test_a_stiff_spline_is_nearly_rigid():
-    points = smooth_family(bend=0.4)
-    rigid = ElasticGPA(Affine(), np.inf).fit(points).reference_
-    stiff = ElasticGPA(ThinPlateSpline(smoothing=1e6), 1e6).fit(points).reference_
-    assert_same_shape(turned_like(stiff, rigid), rigid, rtol=1e-4)
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -239,7 +228,7 @@ def test_the_soft_end_of_affine_images_is_the_deformable_reference(d):
     free = DefGPA(Affine()).fit(points).reference_
     actual = ElasticGPA(Affine(), 1e-7).fit(points).reference_
     size = np.linalg.norm(free) / np.linalg.norm(actual)
-    assert_same_shape(turned_like(size * actual, free), free, rtol=1e-5)
+    assert_same_shape(up_to_rigid(size * actual, free), free, rtol=1e-5)
 
 
 def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_end():
@@ -249,7 +238,7 @@ def test_the_soft_end_is_far_nearer_to_the_deformable_reference_than_the_rigid_e
         free = DefGPA(ThinPlateSpline(4)).fit(points).reference_
         elastic = ElasticGPA(ThinPlateSpline(4), mu).fit(points).reference_
         elastic, free = elastic / np.linalg.norm(elastic), free / np.linalg.norm(free)
-        return np.linalg.norm(turned_like(elastic, free) - free)
+        return np.linalg.norm(up_to_rigid(elastic, free) - free)
 
     assert distance(1e-3) < 0.2 * distance(np.inf)
     np.testing.assert_allclose(distance(1e-4), distance(1e-3), rtol=0.1)  # no flattening below
@@ -303,7 +292,7 @@ def test_each_shape_may_be_moved_and_scaled(family):
     reference = model.fit(points).reference_
     of_moved = model.fit(moved(points, scales=(0.5, 2.0))).reference_
     size = np.linalg.norm(reference) / np.linalg.norm(of_moved)
-    assert_same_shape(turned_like(size * of_moved, reference), reference, rtol=1e-7)
+    assert_same_shape(up_to_rigid(size * of_moved, reference), reference, rtol=1e-7)
 
 
 @every_scaling
@@ -339,7 +328,7 @@ def test_similar_images_are_recovered_exactly(scaling, d, mu):
         * np.linalg.norm(base - base.mean(0))
         / np.linalg.norm(alignment.reference)
     )
-    assert_same_shape(turned_like(actual, base), base, rtol=1e-8)
+    assert_same_shape(up_to_rigid(actual, base), base, rtol=1e-8)
     assert alignment.rmse_reference < 1e-8
     assert alignment.rmse_datum < 1e-6
 
@@ -419,12 +408,14 @@ def test_every_family_with_free_affine_maps_serves(warp):
 
 @pytest.mark.parametrize(
     "warp",
-    [LinearOnly(), ChargedTranslations(), RadialBasis(defgpa.warps.Gaussian(), None)],
+    [
+        LinearOnly(),
+        ChargedTranslations(),
+        RadialBasis(defgpa.warps.Gaussian(), polynomial_degree=None),
+    ],
     ids=["no translations", "charged", "no polynomials"],
 )
 def test_a_warp_without_free_affine_maps_is_refused(warp):
-    if isinstance(warp, RadialBasis):
-        warp = RadialBasis(defgpa.warps.Gaussian(), polynomial_degree=None)
     with pytest.raises(DefgpaError, match="must contain all affine maps and not charge them"):
         ElasticGPA(warp).fit(smooth_family(n=4) + 3.0)
 
@@ -446,7 +437,7 @@ def test_a_mirrored_specimen_keeps_its_side(mu):
         )
     plain = ElasticGPA(rigidity=mu).fit(points)
     assert actual.alignment_.mirrored == ("shape 3",)
-    assert_same_shape(turned_like(actual.reference_, plain.reference_), plain.reference_, rtol=1e-7)
+    assert_same_shape(up_to_rigid(actual.reference_, plain.reference_), plain.reference_, rtol=1e-7)
     np.testing.assert_allclose(
         actual.alignment_.rmse_reference, plain.alignment_.rmse_reference, rtol=1e-6
     )

@@ -6,10 +6,7 @@ import pytest
 from defgpa import AffineGPA, EuclideanGPA, Shapes
 from defgpa.procrustes import RIGID, SIMILARITY
 from defgpa.solvers.affine import fit_affine
-from defgpa.solvers.affine_cost import AffinePoint
-from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid import fit_rigid
-from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint
 from support import EXACT, PARITY, assert_same_shape, smooth_family
 
 ESTIMATORS = [EuclideanGPA(), EuclideanGPA(scaling=True), AffineGPA(), AffineGPA("balanced")]
@@ -30,24 +27,6 @@ def random_weights(points, seed=0):
 def points(request):
     d, missing = request.param
     return smooth_family(seed=7, n=6, m=15, d=d, missing=missing)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_equal_weights_change_nothing(estimator, points):
-    weighted = Shapes(points, weights=np.full(points.shape[:2], 0.3))
-    expected, actual = estimator.align(points), estimator.align(weighted)
-    np.testing.assert_array_equal(actual.reference, expected.reference)
-    assert actual.rmse_datum == expected.rmse_datum
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_weight_zero_is_a_missing_landmark(estimator, points):
-    weights = np.ones(points.shape[:2])
-    weights[2, 3] = weights[4, 1] = 0.0
-    hidden = points.copy()
-    hidden[2, 3] = hidden[4, 1] = np.nan
-    expected, actual = estimator.align(hidden), estimator.align(Shapes(points, weights=weights))
-    np.testing.assert_array_equal(actual.reference, expected.reference)
 
 
 @every_fit
@@ -92,30 +71,6 @@ def test_cost_is_the_weighted_sum_of_squares_and_its_gradient_vanishes(fit, poin
     rmse = np.sqrt((weights * squares).sum() / weights.sum())
     np.testing.assert_allclose(fitted.rmse_datum, rmse, **EXACT)
     assert fitted.converged
-
-
-@pytest.mark.parametrize("motions", [RIGID, SIMILARITY])
-def test_derivatives_of_the_weighted_rigid_cost(motions, points):
-    rng, (n, _, d) = np.random.default_rng(1), points.shape
-    shapes = CentredShapes.from_points(points, weights=random_weights(points))
-    algebra = MotionAlgebra.from_motions(motions, d)
-    point = RigidPoint.from_motions(shapes, algebra, np.tile(np.eye(d), (n, 1, 1)))
-    check_derivatives(point, rng.normal(size=(n, algebra.size)))
-
-
-def test_derivatives_of_the_weighted_affine_cost(points):
-    rng, (_, m, d) = np.random.default_rng(1), points.shape
-    shapes = CentredShapes.from_points(points, weights=random_weights(points))
-    point = AffinePoint.from_reference(shapes, rng.normal(size=(d, m)))
-    check_derivatives(point, point._project_out_span(rng.normal(size=(d, m))))
-
-
-def check_derivatives(point, step):
-    h = 1e-4
-    ahead, behind = point.retract(h * step).cost, point.retract(-h * step).cost
-    first, second = (ahead - behind) / (2 * h), (ahead - 2 * point.cost + behind) / h**2
-    np.testing.assert_allclose(np.vdot(point.gradient, step), first, rtol=1e-5)
-    np.testing.assert_allclose(np.vdot(point.hessian_product(step), step), second, rtol=1e-4)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -27,11 +27,6 @@ FAMILIES = {
 }
 
 
-@pytest.fixture(params=[2, 3], ids=["2d", "3d"])
-def d(request):
-    return request.param
-
-
 @pytest.fixture(params=FAMILIES.values(), ids=FAMILIES)
 def motions(request):
     return request.param

@@ -244,16 +244,15 @@ class TestIterating:
             with warned_of("gap is nearly zero"):
                 DefGPA(warp, solver=solver, **options).fit(points)
 
-    @pytest.mark.parametrize("m", [3, 4, 5, 8])
-    def test_very_few_landmarks_are_no_trouble(self, m):
-        points = smooth_family(seed=27, n=4, m=m)
-        dense, iterative = (
-            DefGPA(Affine(), solver=solver).fit(points) for solver in (Dense(), Iterative())
-        )
-        assert_same_shape(iterative.reference_, dense.reference_, rtol=AGREED)
-
-    def test_copies_of_one_shape_are_no_trouble(self):
-        points = np.stack([smooth_family(seed=28, d=3)[0]] * 4)
+    @pytest.mark.parametrize(
+        "points",
+        [
+            *(smooth_family(seed=27, n=4, m=m) for m in (3, 4, 5, 8)),
+            np.stack([smooth_family(seed=28, d=3)[0]] * 4),
+        ],
+        ids=["3 landmarks", "4 landmarks", "5 landmarks", "8 landmarks", "copies"],
+    )
+    def test_very_few_landmarks_and_copies_of_one_shape_are_no_trouble(self, points):
         dense, iterative = (
             DefGPA(Affine(), solver=solver).fit(points) for solver in (Dense(), Iterative())
         )
@@ -341,15 +340,3 @@ def test_however_much_is_made_or_read_landmarks_at_a_time_the_product_is_the_sam
     expected = costs[0].dense() @ block
     for cost in costs:
         np.testing.assert_allclose(cost.multiply(block), expected, **EXACT)
-
-
-def test_threads_change_nothing(monkeypatch):
-    """Blocks on two threads or on one: the same sums in the same order."""
-    shapes = Shapes(smooth_family(seed=30, n=12, m=80, missing=0.2))
-    model = DefGPA(tuning=Tuning(batch_bytes=1, few_bytes=0))
-    single = model._solve(shapes)
-    monkeypatch.setattr("defgpa.threads.count_threads", lambda: 4)
-    several = model._solve(shapes)
-    np.testing.assert_array_equal(several.reference, single.reference)
-    np.testing.assert_array_equal(several.aligned, single.aligned)
-    np.testing.assert_allclose(single.reference.mean(axis=0), 0, **EXACT)

@@ -85,11 +85,7 @@ def test_allowances_are_restored():
 
 
 def test_another_thread_has_its_own_allowance(two_threads):
-    actual = []
-    thread = threading.Thread(target=lambda: actual.append(count_threads()))
-    thread.start()
-    thread.join()
-    assert actual == [1]  # BLAS is held to one
+    assert in_another_thread(count_threads) == 1  # BLAS is held to one
 
 
 def in_another_thread(work):

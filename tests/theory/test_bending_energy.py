@@ -103,13 +103,6 @@ def test_those_are_the_second_derivatives_of_the_warp(d, share, rng):
 
 
 @CASES
-def test_the_quadrature_is_right_about_a_known_integral(d, share):
-    centres = np.array([[0.3, -0.2, 0.1], [-0.4, 0.5, 0.2]])[:, :d]
-    gaussian = integral(lambda x: np.exp(-np.sum(x**2, axis=1)), centres)
-    np.testing.assert_allclose(gaussian, np.pi ** (d / 2), **LIMIT)
-
-
-@CASES
 def test_an_affine_map_does_not_bend(d, share, rng):
     points = rng.normal(size=(35, d))
     basis = ThinPlateSpline(3).basis(points)

@@ -134,13 +134,6 @@ def test_control_points_of_points_in_their_own_axes_stand_there_exactly(d, rng):
     np.testing.assert_allclose(cdist(result, expected).min(axis=1), 0, **EXACT)
 
 
-def test_an_integer_means_as_many_on_every_axis(rng):
-    points = rng.normal(size=(40, 3))
-    by_integer, three = (ThinPlateSpline(k).basis(points).control_points for k in (3, (3, 3, 3)))
-    np.testing.assert_array_equal(by_integer, three)
-    assert len(ThinPlateSpline((5, 5, 2)).basis(points).control_points) == 50
-
-
 def test_control_points_ignore_what_is_not_seen(shapes):
     bases = ThinPlateSpline(3).bases(
         measure_geometry(np.nan_to_num(shapes.points, nan=99.0), shapes.visible)
@@ -164,17 +157,6 @@ def test_exact_centering_lifts_the_constant_vector_above_the_spectrum(shapes):
     cost = build_cost(measure_geometry(shapes.points, shapes.visible), Affine())
     lifted = ExactCentering().apply(cost).dense() @ np.ones(shapes.n_landmarks)
     np.testing.assert_allclose(lifted, shapes.n_shapes + 1, **EXACT)
-
-
-def test_the_reference_has_the_longest_axis_first_and_it_is_the_cheapest(shapes):
-    fitted = DefGPA(proportions="prior").fit(shapes).alignment_
-    lengths = np.sum(fitted.reference**2, axis=0)
-    np.testing.assert_allclose(lengths, fitted.eigenvalues, **EXACT)
-    assert (np.diff(lengths) < 0).all()
-    cost = cost_of(shapes, ThinPlateSpline())
-    paid = np.sum(fitted.reference * (cost @ fitted.reference), axis=0) / lengths
-    assert (np.diff(paid) > 0).all()
-    np.testing.assert_allclose(paid, fitted.diagnostics.spectrum[: shapes.n_dims], **EXACT)
 
 
 def test_every_axis_but_the_first_has_its_heavier_tail_on_the_positive_side(shapes):
@@ -202,8 +184,3 @@ def test_the_gap_is_relative_to_the_first_eigenvalue_left_out(shapes):
     np.testing.assert_allclose(diagnostics.gap, expected, **EXACT)
     sigma, _ = cheapest_axes(shapes, ThinPlateSpline())
     np.testing.assert_allclose(diagnostics.spectrum[: d + 1], sigma[: d + 1], **EXACT)
-
-
-def test_views_are_counted(shapes):
-    result = DefGPA().fit(shapes).alignment_.shapes
-    np.testing.assert_array_equal(result.views, shapes.visible.sum(axis=0))

@@ -121,14 +121,16 @@ def test_completion_is_a_guess_that_moves_with_each_shape(shapes):
 
 
 @DIMS
-def test_completion_chains_where_two_shapes_do_not_meet(d):
+@pytest.mark.parametrize("ways", [{}, {"paired": 1}], ids=["pairs", "through one"])
+def test_completion_chains_where_two_shapes_do_not_meet(d, ways):
     """The first and the last shape share nothing: what lies between them carries it over."""
     copies, base, scales = scaled_copies(d, n=4, m=40)
     visible = np.zeros((4, 40), dtype=bool)
     for i in range(4):
         visible[i, 8 * i : 8 * i + 16] = True
     copies[~visible] = np.nan
-    np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
+    roots = np.sqrt(prior(copies, **ways))
+    np.testing.assert_allclose(roots, scales.mean() * extents(base), **EXACT)
 
 
 @DIMS
@@ -195,17 +197,6 @@ class TestManyShapes:
         points = smooth_family(seed=3, n=20, m=30, d=d, missing=0.25)
         together = prior(points, paired=1)
         np.testing.assert_allclose(prior(points, paired=1, at_a_time=6), together, **EXACT)
-
-    @DIMS
-    def test_it_chains_too(self, d):
-        copies, base, scales = scaled_copies(d, n=4, m=40)
-        visible = np.zeros((4, 40), dtype=bool)
-        for i in range(4):
-            visible[i, 8 * i : 8 * i + 16] = True
-        copies[~visible] = np.nan
-        np.testing.assert_allclose(
-            np.sqrt(prior(copies, paired=1)), scales.mean() * extents(base), **EXACT
-        )
 
 
 def test_stated_eigenvalues_replace_the_prior(shapes):

@@ -11,7 +11,6 @@ from support import (
     every_warp,
     moved,
     rotation,
-    smooth_family,
     up_to_affine,
     up_to_rigid,
 )
@@ -48,17 +47,8 @@ def test_affine_images_of_one_shape_agree_exactly(warp, d, missing):
     result = DefGPA(warp).fit(with_holes(affine_images(base), missing)).alignment_
     # the spline penalty leaves rounding of the size √ε in a residual whose square is minimised
     assert result.rmse_reference < 1e-7
+    assert result.rmse_datum < 1e-6
     assert_same_shape(up_to_affine(base, result.reference), result.reference)
-
-
-@every_warp
-@CASES
-def test_both_costs_vanish_together(warp, d, missing):
-    exact = DefGPA(warp).fit(with_holes(affine_images(base_shape(d)), missing)).alignment_
-    assert exact.rmse_datum < 1e-6
-    noisy = DefGPA(warp).fit(smooth_family(seed=d, d=d, m=45, missing=missing)).alignment_
-    assert noisy.rmse_reference > 1e-3
-    assert noisy.rmse_datum > 1e-3
 
 
 @every_warp

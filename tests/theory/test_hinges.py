@@ -14,7 +14,7 @@ from defgpa.model_selection.cross_validation import FoldedModel
 from defgpa.model_selection.folds import Steps
 from defgpa.solvers import eigen
 from defgpa.tuning import Tuning
-from support import left_over, rotation, smooth_family
+from support import cluster, left_over, rotation, smooth_family
 
 DIMS = pytest.mark.parametrize("d", [2, 3])
 SEEDS = pytest.mark.parametrize("seed", range(8))
@@ -212,12 +212,8 @@ def hinged_like(base, d, noise=0.01, per_part=15, n=10):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(processes=False, n_workers=1, dashboard_address=":0") as made,
-        distributed.Client(made) as client,
-    ):
-        yield client
+    with cluster() as made:
+        yield made
 
 
 @DIMS

@@ -8,16 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
-from support import EXACT, assert_same_shape, cost_of, every_warp, moved, smooth_family, warned_of
+from support import EXACT, assert_same_shape, every_warp, moved, smooth_family, warned_of
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2])
-
-
-@every_warp
-@SEEDS
-def test_rigid_motion_of_each_shape_leaves_the_cost(warp, seed, shapes):
-    elsewhere = shapes.with_points(moved(shapes.points, seed))
-    np.testing.assert_allclose(cost_of(elsewhere, warp), cost_of(shapes, warp), **EXACT)
 
 
 @every_warp

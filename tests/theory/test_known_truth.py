@@ -18,6 +18,7 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Problem
 from defgpa.tuning import Tuning
+from support import rotation
 from truth import (
     CLASSES,
     KINDS,
@@ -27,7 +28,6 @@ from truth import (
     images,
     known_set,
     off_by,
-    turn,
 )
 
 SEEDS = range(14)  # of each kind: some two hundred sets
@@ -269,7 +269,7 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
 def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thickness, rng):
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
-    for posed in (points, np.array([shape @ turn(rng, 3) for shape in points])):
+    for posed in (points, np.array([shape @ rotation(rng, 3) for shape in points])):
         kinds = {finding.problem for finding in DefGPA(warp).align(posed).findings}
         assert kinds & {Problem.UNDETERMINED_WARP, Problem.THIN_SHAPE, Problem.PLANAR_SHAPES}
     assert Problem.THIN_SHAPE not in {
@@ -295,7 +295,10 @@ def test_thickness_that_is_rounding_determines_no_warp_across_the_plane(
     """A point off the plane stays there or falls onto it; it is not thrown away."""
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
-    for posed in (points + offset, np.array([shape @ turn(rng, 3) + offset for shape in points])):
+    for posed in (
+        points + offset,
+        np.array([shape @ rotation(rng, 3) + offset for shape in points]),
+    ):
         alignment = method.align(posed)
         assert Problem.PLANAR_SHAPES in {finding.problem for finding in alignment.findings}
         for shape, warp in zip(posed, alignment.warps, strict=True):

@@ -11,8 +11,10 @@ ESTIMATORS = {
     "deformable": DefGPA(),
     "prior": DefGPA(proportions="prior"),
     "elastic": ElasticGPA(),
-    "rigid": EuclideanGPA(scaling=True),
+    "rigid": EuclideanGPA(),
+    "similarity": EuclideanGPA(scaling=True),
     "affine": AffineGPA(),
+    "balanced affine": AffineGPA("balanced"),
 }
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
 
@@ -45,22 +47,6 @@ def test_residual_form_is_that_of_the_weighted_regression(points, weights):
         weighted = gamma[:, None] * rows
         explained = weighted @ np.linalg.solve(rows.T @ weighted + penalty, weighted.T)
         np.testing.assert_allclose(form, np.diag(gamma) - explained, rtol=0, atol=1e-9)
-
-
-def test_weight_of_two_counts_the_landmark_twice_in_the_cost(points):
-    """With the same features and penalty: P of weight 2 is P of two equal rows, added up."""
-    complete = np.nan_to_num(points[:1])
-    geometry = Shapes.specimens(complete).geometry
-    basis = DefGPA()._model.bases(geometry)
-    rows, penalty = basis.features(geometry.points)[0], basis.penalty()[0]
-    gamma = np.ones(len(rows))
-    gamma[4] = 2.0
-    weighted = gamma[:, None] * rows
-    by_weight = np.diag(gamma) - weighted @ np.linalg.solve(rows.T @ weighted + penalty, weighted.T)
-    twice = np.vstack([rows, rows[4]])
-    form = np.eye(len(twice)) - twice @ np.linalg.solve(twice.T @ twice + penalty, twice.T)
-    merge = np.vstack([np.eye(len(rows)), np.eye(len(rows))[4]])
-    np.testing.assert_allclose(merge.T @ form @ merge, by_weight, **EXACT)
 
 
 @every_estimator

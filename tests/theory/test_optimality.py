@@ -33,17 +33,6 @@ def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
 
 
 @every_warp
-def test_no_feasible_reference_is_cheaper(warp, shapes, rng):
-    reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
-    cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
-    best = spent(cost, reference)
-    for _ in range(50):
-        rival = rng.normal(size=reference.shape)
-        axes, _ = np.linalg.qr(rival - rival.mean(axis=0))
-        assert spent(cost, axes * stretch) > best
-
-
-@every_warp
 @pytest.mark.parametrize("step", [1e-3, 1e-1])
 def test_no_feasible_neighbour_is_cheaper(warp, step, shapes, rng):
     reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
@@ -54,14 +43,6 @@ def test_no_feasible_neighbour_is_cheaper(warp, step, shapes, rng):
         axes, triangle = np.linalg.qr(reference / stretch + step * (push - push.mean(axis=0)))
         rival = axes * np.sign(np.diag(triangle)) * stretch
         assert spent(cost, rival) > best
-
-
-@every_warp
-def test_the_largest_eigenvalue_belongs_to_the_cheapest_axis(warp, shapes):
-    reference = DefGPA(warp, proportions="prior").fit(shapes).reference_
-    cost, stretch = cost_of(shapes, warp), np.linalg.norm(reference, axis=0)
-    swapped = reference / stretch * stretch[::-1]
-    assert spent(cost, swapped) > spent(cost, reference)
 
 
 @every_warp
@@ -80,6 +61,7 @@ def test_the_proportions_do_not_enter_the_eigenproblem(warp, shapes):
 def test_stated_eigenvalues_may_come_in_any_order(full_shapes):
     scale = np.arange(1.0, full_shapes.n_dims + 1)
     model = DefGPA(proportions=scale).fit(full_shapes)
+    assert model.alignment_.diagnostics.proportions == "given"
     np.testing.assert_array_equal(model.alignment_.eigenvalues, scale[::-1])
     np.testing.assert_allclose(np.sum(model.reference_**2, axis=0), scale[::-1], **EXACT)
 
@@ -93,3 +75,5 @@ def test_by_rigidity_it_costs_a_little_more_and_never_less(warp, shapes):
     spends = explicit_cost(shapes, warp, result.reference)
     assert min_cost - 1e-9 <= spends <= min_cost * sigma[shapes.n_dims - 1] / sigma[0]
     np.testing.assert_allclose(spends / min_cost - 1, result.diagnostics.excess, atol=1e-6)
+    paired = DefGPA(warp, proportions=result.eigenvalues).fit(shapes).alignment_
+    assert abs(paired.diagnostics.excess) < 1e-9
