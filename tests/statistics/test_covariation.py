@@ -253,16 +253,13 @@ def test_a_canonical_axis_is_the_change_of_shape_that_separates():
     assert actual.mahalanobis_p[0, 1] == actual.procrustes_p[0, 1] == 0.05
 
 
-def test_disparity_differs_where_dispersion_does_and_is_uniform_elsewhere():
+def test_disparity_differs_where_dispersion_does():
     rng = np.random.default_rng(0)
     spread = np.repeat([0.02, 0.08], 12)[:, None, None]
     x = rng.normal(size=(8, 2)) + spread * rng.normal(size=(24, 8, 2))
     actual = disparity(x, ["a"] * 12 + ["b"] * 12)
     assert actual.p[0, 1] < 0.01
     assert actual.intervals[0, 1] < actual.intervals[1, 0]
-    p = [disparity(made(s), ["a"] * 12 + ["b"] * 12, n_permutations=99).p[0, 1] for s in range(60)]
-    assert 0.3 < np.mean(p) < 0.7
-    assert np.mean(np.array(p) <= 0.05) < 0.15
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from defgpa.statistics import (
     two_block_pls,
 )
 from r_permutations import use_permutations_of_r
-from support import geomorph_numbers, shared_data
+from support import geomorph_numbers
 
 ORACLE = {"rtol": 2e-5, "atol": 1e-9}
 
@@ -34,12 +34,6 @@ def read_effects(text: str) -> dict[str, list[float]]:
         if match:
             rows[match[1]] = [float(word) for word in match[2].split()]
     return rows
-
-
-@pytest.fixture(scope="module")
-def plethodon():
-    with np.load(shared_data("plethodon2d.npz"), allow_pickle=False) as archive:
-        return archive["points"], {key: archive[key] for key in ("species", "site")}
 
 
 CHANCES = {"log(Csize)": 0.083, "species": 0.001, "log(Csize):species": 0.168}  # on lines below

@@ -11,23 +11,15 @@ from scipy.stats import kstest
 import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
-from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.symmetry import _permute_asymmetric, _permute_sides
 from defgpa.statistics.two_way import TwoWay
-from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
+from defgpa.statistics.variance_ratios import RESIDUAL, permute_ratios
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of
 
 BONE_PAIRS = [(3, 2), (5, 4), (7, 6)]
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
 MOTH_PAIRS = [(2, 3), (4, 5), (6, 7)]
-
-
-def sequential_terms(blocks):
-    """Terms that enter one after the other, after a constant."""
-    n = len(blocks[0])
-    intercept = np.full((n, 1), n**-0.5)
-    return ModelTerms.sequential(intercept, make_orthonormal_bases(intercept, blocks))
 
 
 def archive(name):
@@ -150,13 +142,13 @@ def test_a_constant_difference_of_sides_is_directional_asymmetry():
     assert reordered.directional_index == pytest.approx(actual.directional_index)
 
 
-def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven():
+def test_group_sums_are_the_projections_of_dense_columns_though_cells_are_uneven(make_terms):
     rng = np.random.default_rng(4)
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3])
     sides = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0])
     who, which = (np.eye(k)[item] for k, item in ((4, codes), (2, sides)))
     cells = (who[:, :, None] * which[:, None]).reshape(12, -1)
-    dense = sequential_terms([who, which, cells])
+    dense = make_terms([who, which, cells])
     fast = TwoWay(codes, sides)
     assert fast.df == dense.df
     E, order = rng.normal(size=(12, 3)), rng.permutation(12)
