@@ -30,3 +30,11 @@ def specimens(seed, n, m, d, spread=1.0, noise=0.05):
     rng = np.random.default_rng(seed)
     shape, places = rng.normal(size=(1, m, d)), spread * rng.normal(size=(n, 1, d))
     return (shape + places + noise * rng.normal(size=(n, m, d))).round(6)
+
+
+def make_cell(values):
+    """Make a cell of MATLAB, as SciPy writes it."""
+    cell = np.empty((1, len(values)), dtype=object)
+    for i, value in enumerate(values):
+        cell[0, i] = value
+    return cell

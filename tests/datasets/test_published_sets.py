@@ -23,16 +23,10 @@ from defgpa.datasets._published import (
     load_topacs,
 )
 from defgpa.errors import DefgpaError, FormatError, ShapeError
+from io_support import make_cell
 from support import shared_data
 
 RNG = np.random.default_rng(11)
-
-
-def cell(values):
-    filled = np.empty((1, len(values)), dtype=object)
-    for i, value in enumerate(values):
-        filled[0, i] = value
-    return filled
 
 
 def mat(variables):
@@ -76,8 +70,8 @@ def test_face_has_its_frames_and_what_was_not_seen(packed):
     visible = np.ones((3, 5))
     visible[0, 1] = visible[2, 4] = 0
     content = {
-        "D": cell([p.T for p in points]),
-        "V": cell([np.diag(v) for v in visible]),
+        "D": make_cell([p.T for p in points]),
+        "V": make_cell([np.diag(v) for v in visible]),
         "framelist": np.array([[3, 17, 28]]),
     }
     shapes = load_face(packed({"ShapeDataFace.mat": mat(content), "readme.txt": b"hello"}))
@@ -91,8 +85,8 @@ def test_the_real_face_set_in_its_published_layout_is_itself(packed):
         points, everything = archive["points"], archive["points_all"]
     visible = ~np.isnan(points[..., 0])
     content = {
-        "D": cell([p.T for p in everything]),
-        "V": cell([np.diag(v.astype(float)) for v in visible]),
+        "D": make_cell([p.T for p in everything]),
+        "V": make_cell([np.diag(v.astype(float)) for v in visible]),
         "framelist": np.arange(1, 11),
     }
     shapes = load_face(packed({"ShapeDataFace.mat": mat(content)}))
@@ -104,8 +98,8 @@ def test_photographed_sets_know_their_images(packed, load):
     points = RNG.normal(size=(3, 4, 2))
     content = {
         "Corresp": {
-            "ptsImg": cell([np.vstack([p.T, np.ones(4)]) for p in points]),
-            "imNames": cell(["img1", "img2", "img10"]),
+            "ptsImg": make_cell([np.vstack([p.T, np.ones(4)]) for p in points]),
+            "imNames": make_cell(["img1", "img2", "img10"]),
         }
     }
     files = {

@@ -50,23 +50,6 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, d, missing):
     np.testing.assert_allclose(on_cluster.aligned().compute(), expected.aligned, **SAME)
 
 
-def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client):
-    points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
-    expected = defgpa.DefGPA().fit(points).alignment_
-    few = Tuning(landmarks_per_block=50)
-    exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
-    on_cluster = defgpa.distributed.align(chunked(points), exact, client)
-    assert on_cluster.diagnostics.method == "iterative"
-    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
-
-
-def test_features_that_do_not_fit_are_made_again_and_again(client):
-    points = smooth_family(seed=5, n=5, m=60, d=2, missing=0.1)
-    expected = defgpa.DefGPA().fit(points).alignment_
-    on_cluster = defgpa.distributed.align(chunked(points), defgpa.DefGPA(memory_budget=0), client)
-    np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
-
-
 def test_many_partial_shapes_go_through_one_shape_here_as_there(client):
     points = smooth_family(seed=6, n=140, m=20, d=2, missing=0.15)
     expected = defgpa.DefGPA(defgpa.Affine()).fit(points).alignment_
@@ -75,16 +58,6 @@ def test_many_partial_shapes_go_through_one_shape_here_as_there(client):
     )
     np.testing.assert_allclose(on_cluster.eigenvalues, expected.eigenvalues, **SAME)
     np.testing.assert_allclose(on_cluster.reference, expected.reference, **SAME)
-
-
-def test_poor_conditioning_takes_the_sure_way_there_too(client):
-    points = smooth_family(seed=7, n=5, m=90, d=2)
-    stiffless = defgpa.DefGPA(defgpa.ThinPlateSpline(7, smoothing=1e-8))
-    expected = stiffless.fit(points).alignment_
-    on_cluster = defgpa.distributed.align(chunked(points), stiffless, client)
-    assert on_cluster.diagnostics.condition.max() > 1e7
-    # so little smoothing leaves a gap of 6e-6: what rounding does to P is magnified by its inverse
-    np.testing.assert_allclose(on_cluster.reference, expected.reference, **PARITY)
 
 
 def test_files_and_zarr_are_read_by_the_workers(client, tmp_path):
@@ -147,6 +120,7 @@ def test_landmark_weights_count_there_as_here(client, weighted, estimator):
         chunked(weighted.points), estimator, client, weights=weighted.weights
     )
     tolerance = PARITY if estimator.warp else SAME
+    assert not estimator.warp or on_cluster.diagnostics.condition.max() > 1e7
     np.testing.assert_allclose(on_cluster.reference, expected.reference, **tolerance)
     np.testing.assert_allclose(on_cluster.rmse_reference, expected.rmse_reference, **tolerance)
     assert list(map(str, on_cluster.findings)) == list(map(str, expected.findings))
@@ -155,10 +129,11 @@ def test_landmark_weights_count_there_as_here(client, weighted, estimator):
     np.testing.assert_allclose(gathered.shapes.weights, weighted.weights, **SAME)
 
 
-def test_blocks_of_weighted_landmarks_and_iterations_give_the_same_answer(client):
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["alike", "weighted"])
+def test_blocks_of_landmarks_and_iterations_give_the_same_answer(client, is_weighted):
     points = smooth_family(seed=4, n=5, m=170, d=3, missing=0.15)
     weights = np.random.default_rng(0).uniform(0.2, 3.0, size=points.shape[:2])
-    shapes = defgpa.Shapes(points, weights=weights)
+    shapes = defgpa.Shapes(points, weights=weights if is_weighted else None)
     few = Tuning(landmarks_per_block=50)
     exact = defgpa.DefGPA(solver=Iterative(accuracy=1e-12), tuning=few)
     on_cluster = defgpa.distributed.align(shapes, exact, client)

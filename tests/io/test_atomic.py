@@ -344,20 +344,10 @@ def test_a_name_that_no_file_can_have_is_one_sentence(writer, name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_too_little_memory_is_one_sentence_at_the_command_line(monkeypatch, capsys):
-    from defgpa.cli import _app
-
-    def hungry(*arguments, **options):
-        raise MemoryError
-
-    monkeypatch.setattr(_app.app, "main", hungry)
-    assert _app.run(["fit", "wings.tps"]) == 1
-    assert "not enough memory" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
+        (MemoryError(), "not enough memory"),
         (MemoryError("This fit takes at least 9 MB"), "Error: This fit takes at least 9 MB\n"),
         (ImportError("a.so: failed to map segment"), "not enough memory"),
         (ImportError("no module named 'x'"), "no module named 'x'"),

@@ -313,36 +313,6 @@ def heads(count, prefix="V", mark=",", quote='"'):
     return mark.join(f"{quote}{prefix}{k}{quote}" for k in range(1, count + 1))
 
 
-@pytest.mark.parametrize(
-    ("head", "names"),
-    [
-        (["X1.{}", "X2.{}"], ["1", "2", "3", "4", "5"]),
-        (["X1.{}", "X2.{}"], ["DRA.1", "DRA.2", "x", "y y", "9"]),
-        (["V1.{}", "V2.{}"], ["a", "b", "c", "d", "e"]),
-    ],
-)
-@pytest.mark.parametrize("labels", [None, list("ghijkl")])
-def test_an_array_of_r_has_its_shapes_side_by_side(table, head, names, labels):
-    columns = [axis.format(name) for name in names for axis in head]
-    lines = [",".join(['""', *(f'"{column}"' for column in columns)])]
-    for j, row in enumerate(WINGS.transpose(1, 0, 2).reshape(6, -1).tolist()):
-        lines.append(",".join([f'"{labels[j] if labels else j + 1}"', *map(repr, row)]))
-    shapes = table("\n".join(lines))
-    assert shapes.names == tuple(names)
-    assert shapes.landmarks == tuple(labels or "123456")
-    np.testing.assert_array_equal(shapes.points, WINGS)
-
-
-def test_an_array_of_r_in_three_dimensions(table):
-    columns = [f"X{axis}.{name}" for name in "abcde" for axis in (1, 2, 3)]
-    body = SKULLS.transpose(1, 0, 2).reshape(4, -1).tolist()
-    lines = [
-        ",".join(["", *columns]),
-        *(f"{j + 1},{','.join(map(repr, r))}" for j, r in enumerate(body)),
-    ]
-    np.testing.assert_array_equal(table("\n".join(lines)).points, SKULLS)
-
-
 def test_a_table_that_can_be_read_in_two_ways_says_which_was_taken(table):
     """X.a, Y.a, X.b are the coordinates of landmarks a and b, or of shapes a and b."""
     wings = WINGS + 3 * np.arange(5).reshape(5, 1, 1) ** [1, 2]  # so far apart that both are alike
@@ -364,7 +334,17 @@ def test_a_table_that_can_be_read_in_two_ways_says_which_was_taken(table):
 
 
 @pytest.mark.parametrize("corner", ["", "landmark", "coordinate"])
-@pytest.mark.parametrize("form", ["{axis} {label}", "{label}_{axis}", "{axis}{label}"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{axis} {label}",
+        "{label}_{axis}",
+        "{axis}{label}",
+        "{axis}-{label}",
+        "{label} ({axis})",
+        "{label} [{axis}]",
+    ],
+)
 @pytest.mark.parametrize("names", [list("abcde"), ["101", "102", "103", "104", "105"]])
 def test_rows_that_name_coordinates_have_a_column_a_specimen(table, corner, form, names):
     labels = ["nasion", "tip", "left eye", "7"]
@@ -400,21 +380,6 @@ def test_rows_may_name_landmark_and_axis_apart_and_say_more_about_specimens(tabl
     bare = table("\n".join(lines[2:]))
     assert bare.names == tuple(f"set_{k}" for k in range(1, 6))
     np.testing.assert_array_equal(bare.points, SKULLS)
-
-
-@pytest.mark.parametrize("last", ["Freq", "value"])
-def test_a_row_for_each_coordinate_is_gathered(table, last):
-    lines = [f'"Var1","Var2","Var3","{last}"']
-    for i, name in enumerate("vwxyz"):
-        for k, axis in enumerate("AB"):
-            lines += [
-                f'"{s}","{axis}","{name}",{float(WINGS[i, j, k])!r}' for j, s in enumerate("ghijkl")
-            ]
-    shapes = table("\n".join([lines[0], *lines[:0:-1]]))
-    assert set(shapes.names) == set("vwxyz")
-    assert set(shapes.landmarks) == set("ghijkl")
-    order = [shapes.landmarks.index(s) for s in "ghijkl"]
-    np.testing.assert_array_equal(shapes["w"][order], WINGS[1])
 
 
 @pytest.mark.parametrize("mark", [" ", "\t"])

@@ -177,10 +177,6 @@ class TestPickedPoints:
         np.testing.assert_array_equal(again.points, points)
         assert again.landmarks == shapes.landmarks
 
-    def test_two_dimensions_do_not_fit(self, tmp_path):
-        with pytest.raises(FormatError, match="picked points are 3-D, and these are 2-D"):
-            write_shapes(Shapes.specimens(np.ones((1, 3, 2))), tmp_path / "a.pp")
-
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [

@@ -1,7 +1,5 @@
 """Tables that do not say what their numbers are: identifiers, flags, row numbers, curves."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -13,20 +11,6 @@ HANDS = (
     "3143,301,1900,330,1809,440,1890,455,1893\n"
     "3150,290,1920,320,1822,430,1909,449,1905\n"
 )
-
-
-@pytest.fixture
-def read(tmp_path):
-    """The shapes of a file with this text, and the notes about it."""
-
-    def read_text(text, name="set.csv", **options):
-        (tmp_path / name).write_text(text)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", DefgpaWarning)
-            shapes = read_shapes(tmp_path / name, **options)
-        return shapes, [str(warning.message) for warning in caught]
-
-    return read_text
 
 
 def test_whole_numbers_of_another_kind_are_identifiers(read):

@@ -13,15 +13,9 @@ from defgpa.io.arrays.mat_bytes import Sparse
 from defgpa.io.arrays.matlab import FORMATS, read_mat_variables
 from defgpa.io.format import ReadOptions
 from defgpa.shapes import Shapes
+from io_support import make_cell
 
 (MAT,) = FORMATS
-
-
-def cell(values):
-    filled = np.empty((1, len(values)), dtype=object)
-    for i, value in enumerate(values):
-        filled[0, i] = value
-    return filled
 
 
 def some_points(n=3, m=6, d=2):
@@ -132,7 +126,9 @@ def test_one_shape_is_read_back(tmp_path):
 @VERSIONS
 def test_a_cell_of_matrices_is_a_set_under_any_name(read, save):
     points = some_points()
-    document = read(save, {"wings": cell([p.T for p in points]), "note": "by hand", "k": np.eye(4)})
+    document = read(
+        save, {"wings": make_cell([p.T for p in points]), "note": "by hand", "k": np.eye(4)}
+    )
     assert np.array_equal(stacked(document), points)
     assert [s.name for s in document.specimens] == ["set_1", "set_2", "set_3"]
 
@@ -140,12 +136,12 @@ def test_a_cell_of_matrices_is_a_set_under_any_name(read, save):
 @VERSIONS
 def test_matrices_may_stand_upright_where_that_is_clear(read, save):
     points = some_points()
-    assert np.array_equal(stacked(read(save, {"points": cell(list(points))})), points)
+    assert np.array_equal(stacked(read(save, {"points": make_cell(list(points))})), points)
 
 
 def test_square_matrices_are_read_as_documented_unless_told(read):
     points = some_points(m=2)
-    across = {"points": cell([p.T for p in points])}
+    across = {"points": make_cell([p.T for p in points])}
     assert np.array_equal(stacked(read(save_v5, across)), points)
     turned = stacked(read(save_v5, across, layout="mdn"))
     assert np.array_equal(turned, points.transpose(0, 2, 1))
@@ -158,12 +154,12 @@ VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
 @pytest.mark.parametrize(
     "stored",
     [
-        lambda: cell([np.diag(v) for v in VISIBLE]),
-        lambda: cell([scipy.sparse.csc_matrix(np.diag(v)) for v in VISIBLE]),
-        lambda: cell([scipy.sparse.csc_matrix(v[None]) for v in VISIBLE]),
-        lambda: cell([scipy.sparse.csc_matrix(v[:, None]) for v in VISIBLE]),
-        lambda: cell([v[None] for v in VISIBLE]),
-        lambda: cell([v[:, None].astype(bool) for v in VISIBLE]),
+        lambda: make_cell([np.diag(v) for v in VISIBLE]),
+        lambda: make_cell([scipy.sparse.csc_matrix(np.diag(v)) for v in VISIBLE]),
+        lambda: make_cell([scipy.sparse.csc_matrix(v[None]) for v in VISIBLE]),
+        lambda: make_cell([scipy.sparse.csc_matrix(v[:, None]) for v in VISIBLE]),
+        lambda: make_cell([v[None] for v in VISIBLE]),
+        lambda: make_cell([v[:, None].astype(bool) for v in VISIBLE]),
         lambda: VISIBLE,
         lambda: VISIBLE.T,
     ],
@@ -174,7 +170,7 @@ VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
 )  # fmt: skip
 def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
     points = some_points()
-    document = read(save, {"D": cell([p.T for p in points]), "V": stored()})
+    document = read(save, {"D": make_cell([p.T for p in points]), "V": stored()})
     expected = np.where(VISIBLE[..., None] == 1, points, np.nan)
     assert np.array_equal(stacked(document), expected, equal_nan=True)
 
@@ -183,8 +179,8 @@ def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
 def test_image_correspondences_have_their_images(read, save):
     points = some_points()
     homogeneous = [np.vstack([p.T, np.ones(6)]) for p in points]
-    names = cell(["img1", "img2", "img3"])
-    document = read(save, {"Corresp": {"ptsImg": cell(homogeneous), "imNames": names}})
+    names = make_cell(["img1", "img2", "img3"])
+    document = read(save, {"Corresp": {"ptsImg": make_cell(homogeneous), "imNames": names}})
     assert np.array_equal(stacked(document), points)
     assert [s.name for s in document.specimens] == ["img1", "img2", "img3"]
     assert [s.metadata["images"] for s in document.specimens] == ["img1", "img2", "img3"]
@@ -204,7 +200,7 @@ def test_an_array_as_r_users_have_it_is_read_by_its_axes(read, save):
 @VERSIONS
 def test_names_may_be_the_rows_of_a_character_matrix(read, save, tmp_path):
     points = some_points()
-    variables = {"points": cell([p.T for p in points]), "names": cell(["a", "bb", "ccc"])}
+    variables = {"points": make_cell([p.T for p in points]), "names": make_cell(["a", "bb", "ccc"])}
     if save is save_v5:
         variables["names"] = np.array(["a  ", "bb ", "ccc"])
     document = read(save, variables)
@@ -243,8 +239,8 @@ def test_values_of_every_class_are_read_as_scipy_reads_them(tmp_path, compressed
         "logical": np.array([[True, False]]),
         "nothing": np.empty((0, 3)),
         "text": "häß 中",
-        "nested": cell([np.eye(2), cell(["a", ""]), cell([])]),
-        "struct": {"a": np.eye(3), "longer_name": cell(["x", np.ones((1, 2))])},
+        "nested": make_cell([np.eye(2), make_cell(["a", ""]), make_cell([])]),
+        "struct": {"a": np.eye(3), "longer_name": make_cell(["x", np.ones((1, 2))])},
         "sparse": scipy.sparse.csc_matrix([[0, 1.5, 0], [2, 0, 0]]),
     }
     savemat(tmp_path / "a.mat", variables, do_compression=compressed)
@@ -286,33 +282,36 @@ def test_version_4_holds_one_shape(tmp_path):
     [
         ({"x": np.ones((4, 4))}, "expected an array of shapes, landmarks and coord"),
         (
-            {"a": cell([np.ones((2, 4))]), "b": cell([np.ones((2, 4))])},
+            {"a": make_cell([np.ones((2, 4))]), "b": make_cell([np.ones((2, 4))])},
             "'a', 'b' can each be a set of shapes. Choose one: variable='a'",
         ),
-        ({"points": cell([np.ones((4, 5))])}, "2 or 3 coordinates; found size (4, 5)"),
-        ({"points": cell(["text"])}, "'points' must be a cell of d × m matrices"),
-        ({"points": cell([np.ones((2, 4))]), "names": cell(["a", "b"])}, "a cell of 1 names"),
+        ({"points": make_cell([np.ones((4, 5))])}, "2 or 3 coordinates; found size (4, 5)"),
+        ({"points": make_cell(["text"])}, "'points' must be a cell of d × m matrices"),
         (
-            {"points": cell([np.ones((2, 4))]), "names": cell([np.eye(2)])},
+            {"points": make_cell([np.ones((2, 4))]), "names": make_cell(["a", "b"])},
+            "a cell of 1 names",
+        ),
+        (
+            {"points": make_cell([np.ones((2, 4))]), "names": make_cell([np.eye(2)])},
             "some entries are not text",
         ),
         (
-            {"points": cell([np.ones((2, 4))]), "visible": cell([np.ones((1, 3))])},
+            {"points": make_cell([np.ones((2, 4))]), "visible": make_cell([np.ones((1, 3))])},
             "must be 4 zeros and ones",
         ),
         (
-            {"points": cell([np.ones((2, 4))]), "visible": cell([np.full((4, 4), 1.0)])},
+            {"points": make_cell([np.ones((2, 4))]), "visible": make_cell([np.full((4, 4), 1.0)])},
             "must be 4 zeros and ones, or a diagonal matrix",
         ),
         (
-            {"points": cell([np.ones((2, 4))]), "visible": cell([np.ones(4)] * 2)},
+            {"points": make_cell([np.ones((2, 4))]), "visible": make_cell([np.ones(4)] * 2)},
             "must be a cell of 1 vectors",
         ),
         (
-            {"points": cell([np.ones((2, 4))]), "faces": np.array([[0.0, 1, 2]])},
+            {"points": make_cell([np.ones((2, 4))]), "faces": np.array([[0.0, 1, 2]])},
             "found -1 (the first is 0)",
         ),
-        ({"Corresp": {"ptsImg": cell([np.ones((1, 4))])}}, "with 2 rows or more"),
+        ({"Corresp": {"ptsImg": make_cell([np.ones((1, 4))])}}, "with 2 rows or more"),
     ],
 )
 def test_wrong_files_are_told_what_is_wrong(read, save, variables, message):
@@ -324,7 +323,7 @@ def test_wrong_files_are_told_what_is_wrong(read, save, variables, message):
 @VERSIONS
 def test_truncated_files_give_one_sentence(tmp_path, save):
     path = tmp_path / "set.mat"
-    save(path, {"points": cell([p.T for p in some_points()])})
+    save(path, {"points": make_cell([p.T for p in some_points()])})
     data = path.read_bytes()
     for cut in (0, 60, 130, 600, len(data) // 2, len(data) - 9):
         path.write_bytes(data[:cut])

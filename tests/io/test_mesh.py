@@ -658,22 +658,6 @@ def test_a_mesh_is_one_shape_with_faces(tmp_path, name):
     assert kind.one_shape_per_file
 
 
-@pytest.mark.parametrize("name", list(BY_NAME))
-def test_flat_shapes_are_not_meshes(tmp_path, name):
-    with pytest.raises(FormatError, match="a mesh has 3-D vertices, and these are 2-D"):
-        BY_NAME[name].write(tmp_path / f"a.{name}", Shapes.specimens(np.zeros((1, 4, 2))))
-
-
-@pytest.mark.parametrize("name", list(BY_NAME))
-def test_files_are_recognised_by_their_content(tmp_path, name):
-    ordered = Mesh(tetrahedron().vertices, [[0, 1, 2], [0, 2, 3], [3, 1, 0]])
-    write_mesh(tmp_path / f"a.{name}", ordered)
-    head = (tmp_path / f"a.{name}").read_bytes()[:4096]
-    assert [suffix for suffix in BY_NAME if BY_NAME[suffix].looks_like(head)] == [name]
-    (tmp_path / f"a.{name}").rename(tmp_path / "a.dat")
-    assert np.array_equal(read_mesh(tmp_path / "a.dat").vertices, ordered.vertices)
-
-
 def test_unknown_files_and_suffixes_are_told_the_known_ones(tmp_path):
     with pytest.raises(FormatError, match=r"cannot be written as a mesh; .*'\.ply', '\.vtk'"):
         write_mesh(tmp_path / "a.glb", tetrahedron())

@@ -9,7 +9,6 @@ import pytest
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
-from io_support import awkward_shapes
 
 HEAD = "[individuals]\n2\n[landmarks]\n3\n[dimensions]\n2\n"
 ROWS = "[rawpoints]\n'#1\n1 2\n3 4\n5 6\n'#2\n7 8\n9 10\n11 12\n"
@@ -133,13 +132,6 @@ def test_a_wrong_count_is_an_error_or_a_warning(morphologika, text, message):
     with pytest.warns(DefgpaWarning, match=re.escape(message)):
         shapes = morphologika(text, on_mismatch="warn")
     np.testing.assert_array_equal(shapes.points.ravel(), np.arange(1, 13))
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-def test_a_round_trip_keeps_every_digit(tmp_path, dim):
-    shapes = awkward_shapes(dim)
-    write_shapes(shapes, tmp_path / "set.txt")
-    assert read_shapes(tmp_path / "set.txt") == shapes
 
 
 def test_groups_links_and_faces_survive_a_round_trip(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
-from io_support import awkward_shapes
 
 
 @pytest.fixture
@@ -113,18 +112,6 @@ def test_the_header_alone_tells_the_format(tmp_path):
     path = tmp_path / "unknown"
     path.write_text("'x\n1 2L 4 0 DIM=2\na b\n1 2 3 4 5 6 7 8\n")
     assert read_shapes(path).names == ("a", "b")
-
-
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("landmarks", [None, ["apex", "b.x", "c_1", "x2", "d-e"]])
-def test_a_round_trip_keeps_every_digit(tmp_path, dim, landmarks):
-    shapes = awkward_shapes(dim, landmarks)
-    with pytest.warns(DefgpaWarning, match="cannot hold the name 'a 1'"):
-        write_shapes(shapes, tmp_path / "set.nts")
-    again = read_shapes(tmp_path / "set.nts")
-    np.testing.assert_array_equal(again.points, shapes.points)
-    assert again.landmarks == shapes.landmarks
-    assert again.names == ("a_1", *shapes.names[1:])
 
 
 def test_the_missing_code_is_not_a_coordinate(tmp_path):

@@ -240,14 +240,6 @@ def test_a_real_archive_reads_as_it_is():
         assert same(stacked(document), archive["points"])
 
 
-def test_files_are_recognised_by_their_content(tmp_path):
-    NPZ.write(tmp_path / "a.npz", Shapes(some_points()))
-    np.save(tmp_path / "a.npy", some_points())
-    npz, npy = ((tmp_path / name).read_bytes()[:4096] for name in ("a.npz", "a.npy"))
-    assert (NPZ.looks_like(npz), NPZ.looks_like(npy)) == (True, False)
-    assert (NPY.looks_like(npz), NPY.looks_like(npy)) == (False, True)
-
-
 def test_two_or_three_landmarks_are_doubted_where_the_axes_allow_more(tmp_path):
     array = np.random.default_rng(1).normal(size=(10, 2, 3))
     with pytest.warns(DefgpaWarning, match=r"3 shapes with 10 landmarks in 2-D, give layout='mdn'"):

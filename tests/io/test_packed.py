@@ -165,16 +165,21 @@ def little_memory(monkeypatch):
 ZEROS = bytes(40 * SMALL)
 
 
-def mat_bomb(path):
-    def element(kind, data):
-        return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+def element(kind, data):
+    """A piece of a MATLAB file."""
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
 
-    size = struct.pack("<ii", 3, len(ZEROS) // 24)
-    parts = element(6, struct.pack("<II", 6, 0)) + element(5, size) + element(1, b"points")
-    complete = element(14, parts + element(9, ZEROS))
-    packed = zlib.compress(complete)
+
+def write_mat(path, content):
+    packed = zlib.compress(content)
     header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
     path.write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
+
+
+def mat_bomb(path):
+    size = struct.pack("<ii", 3, len(ZEROS) // 24)
+    parts = element(6, struct.pack("<II", 6, 0)) + element(5, size) + element(1, b"points")
+    write_mat(path, element(14, parts + element(9, ZEROS)))
 
 
 def mat_of_empty_cells(path):
@@ -182,13 +187,8 @@ def mat_of_empty_cells(path):
     count = 20 * SMALL // 256
     cells = struct.pack("<II", 14, 0) * count
 
-    def element(kind, data):
-        return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
-
     parts = element(6, struct.pack("<II", 1, 0)) + element(5, struct.pack("<ii", 1, count))
-    packed = zlib.compress(element(14, parts + element(1, b"points") + cells))
-    header = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
-    path.write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
+    write_mat(path, element(14, parts + element(1, b"points") + cells))
 
 
 def hdf_bomb(path):

@@ -9,7 +9,6 @@ import pytest
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
-from io_support import awkward_shapes
 
 FACE = "version: 1\nn_points:  3\n{\n30.5 204.25\n29 240\nnan nan\n}\n"
 SKULL = "Version 1.0\n3\nS0000 1 2 3\nS0001 9999 9999 9999\nS0002 7.5 8.5 9999\n"
@@ -98,14 +97,6 @@ def test_a_wrong_count_is_an_error_or_a_warning(pts, text, message):
 def test_a_label_twice_is_refused(pts):
     with pytest.raises(FormatError, match=r"two landmarks with the label 'S0'\. Rename"):
         pts("Version 1.0\n2\nS0 1 2 3\nS0 4 5 6\n")
-
-
-@pytest.mark.parametrize(("dim", "first"), [(2, "version: 1"), (3, "Version 1.0")])
-def test_a_round_trip_keeps_every_digit(tmp_path, dim, first):
-    shapes = awkward_shapes(dim).take([3, 0, 1, 2])  # the natural order of their names
-    write_shapes(shapes, tmp_path / "set", format="pts")
-    assert (tmp_path / "set" / "c.pts").read_text().startswith(first)
-    assert read_shapes(tmp_path / "set") == shapes
 
 
 def test_own_labels_are_kept_in_three_dimensions_only(tmp_path):

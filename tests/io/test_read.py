@@ -351,16 +351,32 @@ def test_natural_order(names, order):
 WRITABLE = [f for f in FORMATS if f.write and f.name != "stl"]
 
 
-@pytest.mark.parametrize("format_", WRITABLE, ids=lambda f: f.name)
-def test_the_same_set_through_every_format_is_the_same(folder, format_):
-    rng = np.random.default_rng(1)
-    points = rng.normal(size=(5, 8, 2 if format_.name == "coco" else 3))
-    if format_.name not in ("ply", "vtk", "vtp", "off", "obj"):
-        points[rng.random((5, 8)) < 0.2] = np.nan
-    shapes = Shapes.specimens(points, names=[f"s{k}" for k in (1, 2, 9, 10, 11)])
+MESHES = ("ply", "vtk", "vtp", "off", "obj")
+SOLID = (*MESHES, "mrk.json", "fcsv", "pp", "scalismo")
+
+
+@pytest.mark.parametrize(
+    ("format_", "dim"),
+    [(f, dim) for f in WRITABLE for dim in (2, 3) if f.name not in {2: SOLID, 3: ("coco",)}[dim]],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_the_same_set_through_every_format_is_the_same_to_the_last_digit(folder, format_, dim):
+    points = np.array(awkward_shapes(dim).points)
+    if format_.name in (*MESHES, "coco"):
+        points = np.nan_to_num(points, nan=0.7)
+    if format_.name in ("fcsv", "scalismo"):
+        points[2] = points[3]  # they list what is visible, and here nothing is
+    shapes = Shapes.specimens(points, names=["s1", "s2", "s9", "s10"])
     target = folder / "set" if format_.one_shape_per_file else folder / f"set{format_.suffixes[0]}"
     write_shapes(shapes, target, format=format_.name)
     assert read_shapes(target) == shapes
+
+
+@pytest.mark.parametrize("name", [*SOLID, "stl"])
+def test_flat_shapes_are_refused_by_formats_of_points_in_space(folder, name):
+    with pytest.raises(FormatError, match=r"3-D.*, and these are 2-D"):
+        write_shapes(Shapes.specimens(np.ones((1, 4, 2))), folder / "flat", format=name)
+    assert list(folder.iterdir()) == []
 
 
 LABELLED = ("nts", "mrk.json", "fcsv", "pts", "npz", "csv", "csv-long", "csv-points")

@@ -1,7 +1,5 @@
 """Tables as people have them: rows and columns exchanged, no header, commas as decimal points."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -15,22 +13,6 @@ SKULLS = specimens(1, 7, 4, 3)
 LABELS = ("nasion", "left eye", "tip", "base")
 
 
-@pytest.fixture
-def read(tmp_path):
-    """The shapes of a table of cells, and what was said about it."""
-
-    def read_text(rows, mark=",", suffix=".csv", **options):
-        lines = rows if isinstance(rows, str) else "\n".join(mark.join(map(str, r)) for r in rows)
-        path = tmp_path / f"set{suffix}"
-        path.write_text(lines)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", DefgpaWarning)
-            shapes = read_shapes(path, **options)
-        return shapes, [str(warning.message) for warning in caught]
-
-    return read_text
-
-
 def across(points, heads, rows=None):
     """An array as R's write.csv has it: a row a landmark, the shapes side by side."""
     body = [list(row) for row in points.transpose(1, 0, 2).reshape(points.shape[1], -1)]
@@ -39,18 +21,38 @@ def across(points, heads, rows=None):
     return [["", *heads], *([name, *row] for name, row in zip(rows, body, strict=True))]
 
 
-@pytest.mark.parametrize("rows", [None, "123456", ("g", "h", "i", "j", "k", "l")])
-@pytest.mark.parametrize("axes", ["X1 X2", "1 2", "V1 V2"])
-def test_an_array_of_r_is_known_by_its_columns_with_and_without_row_names(read, rows, axes):
-    heads = [f"{axis}.{k}" for k in range(1, 6) for axis in axes.split()]
-    shapes, messages = read(across(WINGS, heads, rows))
-    np.testing.assert_array_equal(shapes.points, WINGS)
-    assert shapes.names == ("1", "2", "3", "4", "5")
+@pytest.mark.parametrize("rows", [None, "123456", "ghijkl"])
+@pytest.mark.parametrize("names", ["1234567", ("DRA.1", "DRA.2", "x", "y y", "9", "u", "v")])
+@pytest.mark.parametrize(
+    ("points", "axes"),
+    [(WINGS, "X1 X2"), (WINGS, "V1 V2"), (WINGS, "1 2"), (SKULLS, "X1 X2 X3")],
+    ids=["X1", "V1", "1", "3-D"],
+)
+def test_an_array_of_r_has_its_shapes_side_by_side(read, points, axes, names, rows):
+    n, m, _ = points.shape
+    heads = [f'"{axis}.{name}"' for name in names[:n] for axis in axes.split()]
+    shapes, messages = read(across(points, heads, rows and rows[:m]))
+    np.testing.assert_array_equal(shapes.points, points)
+    assert shapes.names == tuple(names[:n])
+    assert shapes.landmarks == tuple((rows or "123456")[:m])
     assert messages == []
 
 
+@pytest.mark.parametrize("last", ["Freq", "value"])
+@pytest.mark.parametrize("is_numbered", [False, True])
+def test_a_row_for_each_coordinate_is_gathered(read, last, is_numbered):
+    places = [(i, k, j) for i in range(5) for k in range(2) for j in range(6)]
+    cells = [[f"l{j}", "AB"[k], f"s{i}", WINGS[i, j, k]] for i, k, j in places]
+    rows = [["Var1", "Var2", "Var3", last], *(cells if is_numbered else cells[::-1])]
+    if is_numbered:
+        rows = [[number or "", *row] for number, row in enumerate(rows)]
+    shapes, _ = read(rows)
+    order = [shapes.landmarks.index(f"l{j}") for j in range(6)]
+    np.testing.assert_array_equal([shapes[f"s{i}"][order] for i in range(5)], WINGS)
+
+
 def test_a_file_of_points_whose_first_is_numbered_like_an_array_has_no_header(read):
-    assert read("1.1 2.1\n1.2 2.2\n3 4\n", suffix=".txt")[0].n_landmarks == 3
+    assert read("1.1 2.1\n1.2 2.2\n3 4\n", name="set.txt")[0].n_landmarks == 3
 
 
 @pytest.mark.parametrize("rows", [None, "123456", ("g", "h", "i", "j", "k", "l")])
@@ -84,17 +86,6 @@ def test_unlikeness_is_0_for_one_shape_moved_and_large_for_points_at_random():
     assert np.isnan(measure_dissimilarity(np.zeros((3, 4, 2))))
 
 
-@pytest.mark.parametrize("form", ["{label} ({axis})", "{label} [{axis}]", "{axis}-{label}"])
-def test_rows_that_name_an_axis_in_brackets_are_coordinates(read, form):
-    rows = [["", *"abcdefg"]]
-    for j, label in enumerate(LABELS):
-        for k, axis in enumerate("XYZ"):
-            rows.append([form.format(label=label, axis=axis), *SKULLS[:, j, k]])
-    shapes, messages = read(rows)
-    assert (shapes.names, shapes.landmarks, messages) == (tuple("abcdefg"), LABELS, [])
-    np.testing.assert_array_equal(shapes.points, SKULLS)
-
-
 def test_the_axis_may_stand_before_the_landmark_in_a_column_of_its_own(read):
     labels = (*LABELS[:3], "7")
     rows = [["Axis", "Landmark", *"abcdefg"]]
@@ -110,19 +101,6 @@ def test_whole_numbers_first_are_coordinates_where_the_others_are_no_pairs(read)
     assert shapes.points[0, 0].tolist() == [17, 2.5]
 
 
-def test_a_row_for_each_coordinate_may_be_numbered(read):
-    cells = [
-        [f"l{j}", axis, f"s{i}", WINGS[i, j, k]]
-        for i in range(5)
-        for k, axis in enumerate("XY")
-        for j in range(6)
-    ]
-    rows = [["", "Var1", "Var2", "Var3", "Freq"], *([k + 1, *c] for k, c in enumerate(cells))]
-    shapes, _ = read(rows)
-    assert shapes.landmarks == tuple(f"l{j}" for j in range(6))
-    np.testing.assert_array_equal(shapes.points, WINGS)
-
-
 @pytest.mark.parametrize("mark", ["\t", " ", ";"])
 @pytest.mark.parametrize("header", [True, False])
 def test_decimal_commas_where_no_comma_separates(read, mark, header):
@@ -130,7 +108,7 @@ def test_decimal_commas_where_no_comma_separates(read, mark, header):
     body = [
         [f"w{k}", *(str(v).replace(".", ",") for v in row.ravel())] for k, row in enumerate(WINGS)
     ]
-    shapes, _ = read([*heads, *body], mark, ".txt", dimension=2)
+    shapes, _ = read([*heads, *body], "set.txt", mark, dimension=2)
     np.testing.assert_array_equal(shapes.points, WINGS)
     assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
 
@@ -144,8 +122,7 @@ def test_decimal_commas_between_commas_are_refused(read):
 @pytest.mark.parametrize("behind", [[], ["male"]])
 def test_names_and_groups_may_stand_around_coordinates_without_header(read, mark, behind):
     rows = [[f"w{k}", *wing.ravel(), *behind] for k, wing in enumerate(WINGS[:, :5])]
-    suffix = ".csv" if behind else ".txt"
-    shapes, messages = read(rows, mark, suffix)
+    shapes, messages = read(rows, "set.csv" if behind else "set.txt", mark)
     np.testing.assert_array_equal(shapes.points, WINGS[:, :5])
     assert shapes.names == ("w0", "w1", "w2", "w3", "w4")
     assert messages == []
@@ -212,13 +189,13 @@ def test_a_row_a_landmark_without_header_is_gathered_by_its_shape(read, name, la
 def test_points_of_a_scan_may_be_counted_first_and_have_an_intensity(read):
     points = "".join(f"{x} {y} {z} 17\n" for x, y, z in SKULLS[0])
     for text in (points, f"4\n{points}"):
-        shapes, messages = read(text, suffix=".xyz")
+        shapes, messages = read(text, name="set.xyz")
         np.testing.assert_array_equal(shapes.points, SKULLS[:1])
         assert messages == []
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
-        read(f"5\n{points}", suffix=".xyz")
+        read(f"5\n{points}", name="set.xyz")
     with pytest.raises(FormatError, match="line 2: expected 1 columns, as above; found 4"):
-        read(f"{'9' * 5000}\n{points}", suffix=".xyz")
+        read(f"{'9' * 5000}\n{points}", name="set.xyz")
 
 
 @pytest.mark.parametrize("form", ["{axis} {label}", "{label} {axis}", "{label} {axis} coordinate"])
@@ -305,7 +282,7 @@ def test_points_of_an_xyz_file_may_be_named_or_numbered(read, before, labels, di
     rows = [
         " ".join([w, *map(repr, item)]) for w, item in zip(before, points.tolist(), strict=True)
     ]
-    shapes, _ = read("\n".join(rows), suffix=".xyz")
+    shapes, _ = read("\n".join(rows), name="set.xyz")
     np.testing.assert_array_equal(shapes.points, [points])
     assert shapes.landmarks == (labels or tuple("1234"))
 
@@ -405,7 +382,7 @@ def blocks(points, first=None):
 
 @pytest.mark.parametrize("points", [WINGS, SKULLS, SKULLS[:1]])
 def test_blocks_below_their_counts_are_shapes(read, points):
-    shapes, notes = read(blocks(points), suffix=".txt")
+    shapes, notes = read(blocks(points), name="set.txt")
     np.testing.assert_array_equal(shapes.points, points)
     assert notes == []
 
@@ -418,6 +395,6 @@ def test_momenta_are_told_from_places(tmp_path):
 
 @pytest.mark.parametrize("first", ["7 5 3", "0 28 3", "7.5 4 3", "7 4 2"])
 def test_numbers_that_count_nothing_are_a_point(read, first):
-    shapes, _ = read(blocks(SKULLS, first), suffix=".txt")
+    shapes, _ = read(blocks(SKULLS, first), name="set.txt")
     assert shapes.points.shape == (1, 29, 3)
     assert shapes.points[0, 0].tolist() == [float(word) for word in first.split()]

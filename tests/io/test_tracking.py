@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa.datasets import smooth_family
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
-from defgpa.procrustes import procrustes_distance
 from defgpa.shapes import Shapes
 
 RNG = np.random.default_rng(0)
@@ -183,51 +181,6 @@ def test_unlikely_points_of_deeplabcut_files_are_missing(tmp_path):
     np.testing.assert_array_equal(shapes.visible, likelihoods >= 0.3)
     with pytest.raises(FormatError, match=r"no point has a likelihood of at least 2 \(min_like"):
         read_shapes(tmp_path / "video.h5", min_likelihood=2)
-
-
-def write_guessed_video(path):
-    """Write a video whose network guesses a tenth of the points; return (family, likelihoods)."""
-    family, rng = smooth_family(25, 20, 2, bend=0.05, noise=0.01, seed=2), np.random.default_rng(2)
-    points = 100 * np.array(family.shapes.points)
-    guessed = rng.random(points.shape[:2]) < 0.1
-    points[guessed] = 150 * rng.normal(size=(int(guessed.sum()), 2))
-    likelihoods = np.where(
-        guessed, rng.uniform(0.01, 0.55, guessed.shape), rng.uniform(0.9, 1, guessed.shape)
-    )
-    values = np.dstack([points, likelihoods]).reshape(25, -1)
-    rows = [
-        ["scorer", *["net"] * 60],
-        ["bodyparts", *(f"part{j}" for j in range(20) for _ in range(3))],
-        ["coords", *["x", "y", "likelihood"] * 20],
-        *([k, *row] for k, row in enumerate(values.tolist())),
-    ]
-    path.write_text("\n".join(",".join(map(str, row)) for row in rows))
-    good = np.where(guessed[..., None], np.nan, points)
-    error = procrustes_distance(defgpa.DefGPA().align(good).reference, family.truth)
-    return family.truth, error
-
-
-@pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
-def test_error_of_a_video_is_that_of_its_good_points(tmp_path):
-    truth, error_of_good = write_guessed_video(tmp_path / "video.csv")
-    errors = [
-        procrustes_distance(defgpa.DefGPA().align(shapes).reference, truth)
-        for shapes in (
-            read_shapes(tmp_path / "video.csv"),
-            read_shapes(tmp_path / "video.csv", min_likelihood=0),
-        )
-    ]
-    assert errors[0] <= 1.1 * error_of_good
-    assert errors[1] > 2 * error_of_good  # a small weight is no rejection
-
-
-def test_fit_of_a_video_has_the_error_of_its_good_points(run, tmp_path):
-    truth, error_of_good = write_guessed_video(tmp_path / "video.csv")
-    words = ["fit", tmp_path / "video.csv", "--method", "deformable", "--smoothing", "1e-3"]
-    _, err = run.succeed(*words, "--no-robust", "-o", tmp_path / "out")
-    assert "points are below 0.6 and count as missing" in err.replace("\n", " ")
-    alignment = defgpa.load(tmp_path / "out" / "result.npz")
-    assert procrustes_distance(alignment.reference, truth) <= 1.1 * error_of_good
 
 
 def test_individuals_of_deeplabcut_files_are_groups(tmp_path):
