@@ -34,7 +34,8 @@ def result(wings, tmp_path_factory):
 
 def test_help_names_every_command_with_an_example(run):
     out, _ = run.succeed("--help")
-    for command in ("info", "fit", "compare", "tune", "register", "apply", "convert", "demo"):
+    reading = ("info", "fit", "compare", "tune", "register", "apply", "convert", "demo")
+    for command in (*reading, "test", "symmetry", "slide"):
         assert command in out
         text, _ = run.succeed(command, "--help")
         assert "Example: defgpa" in text

@@ -480,20 +480,21 @@ def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp
     assert max(fitted.values()) == max(folded.values()) == 1
 
 
-def test_robust_fit_names_the_landmark_that_was_displaced(run, tmp_path):
+@pytest.fixture
+def displaced(tmp_path):
+    """A file of shapes and their points; landmark 8 of shape 5 is in another place."""
     points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
     points[4, 7] += 0.8
     defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
-    run("fit", str(tmp_path / "in.tps"), "-o", str(tmp_path / "out"), "--robust")
-    figures = json.loads((tmp_path / "out" / "summary.json").read_text())["figures"]
-    assert ("shape_5", "8") in [tuple(landmark[:2]) for landmark in figures["rejected_landmarks"]]
+    return tmp_path / "in.tps", points
 
 
-def test_automatic_fit_is_robust_where_a_landmark_is_named_and_can_decline(run, tmp_path):
-    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+def test_automatic_fit_is_robust_where_a_landmark_is_named_and_can_decline(
+    run, displaced, tmp_path
+):
+    points = displaced[1]
+    points[4, 7] -= 0.8
     defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "clean.tps")
-    points[4, 7] += 0.8
-    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
 
     def fit(name, *options):
         out = tmp_path / "out"
@@ -513,25 +514,21 @@ def test_automatic_fit_is_robust_where_a_landmark_is_named_and_can_decline(run, 
     assert "robust" not in fit("clean.tps")[1]
 
 
-def test_robust_weights_are_estimated_once(run, tmp_path, monkeypatch):
-    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
-    points[4, 7] += 0.8
-    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+def test_robust_weights_are_estimated_once(run, displaced, tmp_path, monkeypatch):
     calls, estimate = [], estimators.estimate_weights
     monkeypatch.setattr(
         estimators, "estimate_weights", lambda *args: calls.append(1) or estimate(*args)
     )
-    run(
-        "fit", str(tmp_path / "in.tps"), "-o", str(tmp_path / "out"), "--robust", "--fold-size", "5"
-    )
+    run("fit", displaced[0], "-o", tmp_path / "out", "--robust", "--fold-size", 5)
     assert calls == [1]
+    figures = json.loads((tmp_path / "out" / "summary.json").read_text())["figures"]
+    assert ("shape_5", "8") in [tuple(landmark[:2]) for landmark in figures["rejected_landmarks"]]
 
 
-def test_comparison_and_choice_of_smoothing_leave_gross_errors_out_if_asked(run, tmp_path):
-    family = smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2)
-    points = np.array(family.shapes.points)
-    points[4, 7] += 0.8
-    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "wrong.tps")
+def test_comparison_and_choice_of_smoothing_leave_gross_errors_out_if_asked(
+    run, displaced, tmp_path
+):
+    points = displaced[1]
     points[4, 7] = np.nan
     defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "right.tps")
 
@@ -541,7 +538,7 @@ def test_comparison_and_choice_of_smoothing_leave_gross_errors_out_if_asked(run,
         return json.loads(out), err, run.succeed(*words)[0].splitlines()
 
     right, _, _ = judge("compare", "right.tps")
-    table, notes, lines = judge("compare", "wrong.tps", "--robust")
+    table, notes, lines = judge("compare", "in.tps", "--robust")
     errors, expected = ([row["relative_cve"] for row in t["rows"]] for t in (table, right))
     np.testing.assert_allclose(errors, expected, rtol=0.02)
     assert "left out 1 landmark" in notes
@@ -549,24 +546,22 @@ def test_comparison_and_choice_of_smoothing_leave_gross_errors_out_if_asked(run,
     assert any(line.startswith("Next: ") and "--robust" in line for line in lines)
 
     right, _, _ = judge("tune", "right.tps")
-    path, notes, lines = judge("tune", "wrong.tps", "--robust")
+    path, notes, lines = judge("tune", "in.tps", "--robust")
     assert path["best"] == right["best"]
     np.testing.assert_allclose(min(path["cve"]), min(right["cve"]), rtol=0.02)
     assert "left out 1 landmark" in notes
     assert any(line.startswith("Next: ") and "--robust" in line for line in lines)
 
 
-def test_info_shows_where_the_others_have_a_landmark(run, tmp_path):
-    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
-    right = points[4, 7].copy()
-    points[4, 7] += 0.8
+def test_info_shows_where_the_others_have_a_landmark(run, displaced):
+    file, points = displaced
     points[9] = points[9, ::-1]
-    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
-    suspicious = json.loads(run("info", str(tmp_path / "in.tps"), "--json")[1])["suspicious"]
+    defgpa.write_shapes(defgpa.Shapes(points), file)
+    suspicious = json.loads(run("info", file, "--json")[1])["suspicious"]
     assert suspicious["misplaced_landmarks"] == [["shape_5", "8"]]
     assert suspicious["reversed"] == ["shape_10"]
     (entry,) = suspicious["expected"]
-    assert np.linalg.norm(np.subtract(entry["expected"], right)) < 0.1
-    shown = run("info", str(tmp_path / "in.tps"))[1]
+    assert np.linalg.norm(np.subtract(entry["expected"], points[4, 7] - 0.8)) < 0.1
+    shown = run("info", file)[1]
     assert "landmark 8 is at" in shown
     assert "has its landmarks in reverse order" in shown

@@ -151,21 +151,15 @@ def test_a_table_that_does_not_fit_is_told(run, folder, text, sentence):
     assert sentence in err
 
 
-def test_a_table_as_r_writes_it_with_row_names_is_matched_by_them(run, folder):
-    rows = "".join(f'"moth{k}","{"ab"[k >= 6]}",{k}\n' for k in reversed(range(12)))
-    (folder / "r.csv").write_text(f'"kind","number"\n{rows}')
-    code, out, err = run(
-        *("test", folder / "moths.tps", "--data", folder / "r.csv", "-f", "shape ~ kind"), "--json"
-    )
-    assert (code, err) == (0, "")
-    expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
-    np.testing.assert_allclose(json.loads(out)["anova"][0]["f"], expected["kind"].f, **PARITY)
-
-
-def test_names_that_differ_in_capitals_and_image_endings_are_the_same(run, folder):
-    rows = "".join(f"MOTH{k}.JPG,{'ab'[k >= 6]}\n" for k in reversed(range(12)))
-    (folder / "images.csv").write_text(f"image,kind\n{rows}")
-    words = ("test", folder / "moths.tps", "--data", folder / "images.csv", "-f", "shape ~ kind")
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [('"kind","number"', '"moth{k}","{kind}",{k}'), ("image,kind", "MOTH{k}.JPG,{kind}")],
+    ids=["names of rows, as R writes them", "capitals and endings of images"],
+)
+def test_rows_are_matched_by_the_names_of_the_specimens(run, folder, head, row):
+    rows = [row.format(k=k, kind="ab"[k >= 6]) for k in reversed(range(12))]
+    (folder / "more.csv").write_text("\n".join([head, *rows]))
+    words = ("test", folder / "moths.tps", "--data", folder / "more.csv", "-f", "shape ~ kind")
     code, out, err = run(*words, "--permutations", 9, "--json")
     assert (code, err) == (0, "")
     expected = procrustes_anova("shape ~ kind", moths(), {"kind": np.repeat(["a", "b"], 6)}, 9)
@@ -478,12 +472,6 @@ def test_rounds_that_were_too_few_are_told(run, curved):
 def test_the_input_is_not_overwritten(run, curved):
     err = run.refuse("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "arcs.tps")
     assert "overwrite" in err
-
-
-@pytest.mark.parametrize("command", ["test", "symmetry", "slide"])
-def test_help_shows_an_example(run, command):
-    out, _ = run.succeed(command, "--help")
-    assert f"Example: defgpa {command}" in out
 
 
 def test_disparity_and_classification_are_said_written_and_drawn(run, folder):

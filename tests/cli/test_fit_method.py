@@ -88,6 +88,8 @@ def test_fit_chooses_rigid_alignment_of_noise(run, noise, tmp_path):
         (["--theta", "1", "--rigidity", "auto"], "drop --theta"),
         (["--warp", "affine", "--rigidity", "auto"], "does not bend"),
         (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
+        (["--rigidity", "-1"], "must be a number from 0 to inf, or auto"),
+        (["--rigidity", "soft"], "must be a number from 0 to inf, or auto"),
         (["--method", "stiff"], "is not one of"),
         (["--title", "Wings"], "give --report too"),
     ],

@@ -57,38 +57,20 @@ class TestLoneLandmarks:
         return Shapes(points, landmarks=[f"mark {j}" for j in range(50)])
 
     @DIMS
-    def test_they_are_named(self, d):
-        with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
-            fitted = DefGPA().fit(self.lonely(d)).alignment_
-        assert fitted.lone_landmarks == ("mark 4", "mark 17")
-        np.testing.assert_array_equal(fitted.shapes.views, self.lonely(d).views)
-
-    @DIMS
-    def test_the_others_stand_where_they_would_without_them(self, d):
+    def test_they_are_named_and_placed_by_their_shape_and_count_for_nothing_else(self, d):
+        """One seen once fits perfectly by construction: its error would flatter."""
         shapes = self.lonely(d)
-        with warned_of("one shape only"):
+        with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
             fitted = DefGPA().fit(shapes).alignment_
+        assert fitted.lone_landmarks == ("mark 4", "mark 17")
+        np.testing.assert_array_equal(fitted.shapes.views, shapes.views)
+        for number, j in enumerate((4, 17)):
+            placed = fitted.warps[number](shapes.points[number, [j]])[0]
+            np.testing.assert_allclose(fitted.reference[j], placed, **EXACT)
         without = DefGPA().fit(shapes.without([4, 17])).alignment_
         linked = np.delete(np.arange(50), [4, 17])
         np.testing.assert_array_equal(fitted.reference[linked], without.reference)
         np.testing.assert_array_equal(fitted.eigenvalues, without.eigenvalues)
-
-    @DIMS
-    def test_they_stand_where_their_shape_puts_them(self, d):
-        shapes = self.lonely(d)
-        with warned_of("one shape only"):
-            fitted = DefGPA().fit(shapes).alignment_
-        for number, j in enumerate((4, 17)):
-            placed = fitted.warps[number](shapes.points[number, [j]])[0]
-            np.testing.assert_allclose(fitted.reference[j], placed, **EXACT)
-
-    @DIMS
-    def test_they_do_not_improve_the_error_figures(self, d):
-        """One seen once fits perfectly by construction: counting it would flatter."""
-        shapes = self.lonely(d)
-        with warned_of("one shape only"):
-            fitted = DefGPA().fit(shapes).alignment_
-        without = DefGPA().fit(shapes.without([4, 17])).alignment_
         np.testing.assert_allclose(fitted.rmse_reference, without.rmse_reference, **EXACT)
         np.testing.assert_allclose(fitted.rmse_datum, without.rmse_datum, **EXACT)
         assert fitted.n_counted == shapes.visible.sum() - 2

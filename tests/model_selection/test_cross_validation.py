@@ -43,7 +43,6 @@ from support import (
     every_warp,
     oracle_points,
     rotation,
-    shared_points,
     smooth_family,
 )
 
@@ -194,22 +193,6 @@ def test_benchmark_errors_equal_those_of_the_datum_space_optimum(name, method, e
     expected = oracle_run(name, "euc_aff_d_numpy")[method]
     cv = cross_validate(estimator, oracle_points(name))
     np.testing.assert_allclose(cv.error, expected["cve"], **PARITY)
-
-
-@pytest.mark.parametrize(
-    ("warp", "published"),
-    [
-        (Affine(), 6.911),
-        (ThinPlateSpline(3, theta=10), 5.167),
-        (ThinPlateSpline(5, theta=10), 4.525),
-        (ThinPlateSpline(7, theta=10), 4.330),
-    ],
-    ids=str,
-)
-def test_face_has_its_known_errors(warp, published):
-    model = DefGPA(warp, proportions="prior")
-    cv = cross_validate(model, shared_points("face2d"), refit=True)
-    assert round(cv.error, 3) == published
 
 
 # -- what it must be -------------------------------------------------------------------------------

@@ -252,22 +252,6 @@ class TestCommandLine:
         assert summary["figures"]["chosen_smoothing"] is not None
         assert summary["figures"]["chosen_rigidity"] is None
 
-    @pytest.mark.parametrize(
-        ("words", "sentence"),
-        [
-            (["--rigidity", "-1"], "must be a number from 0 to inf, or auto"),
-            (["--rigidity", "soft"], "must be a number from 0 to inf, or auto"),
-            (["--rigidity", "auto", "--warp", "affine"], "does not bend: drop --rigidity auto"),
-            (["--rigidity", "auto", "--theta", "3"], "drop --theta"),
-            (["--rigidity", "1", "--proportions", "prior"], "drop --proportions"),
-        ],
-    )
-    def test_contradictions_are_refused(self, run, tmp_path, points, words, sentence):
-        np.save(tmp_path / "shapes.npy", points)
-        error = run.refuse("fit", tmp_path / "shapes.npy", "-o", tmp_path / "out", *words)
-        assert sentence in " ".join(error.split())
-        assert not (tmp_path / "out").exists()
-
 
 def test_folds_without_rigidity_tell_what_folds_of_the_deformable_method_tell():
     points = smooth_family(n=5, m=12, noise=0.05)

@@ -274,14 +274,6 @@ def test_a_fold_that_cannot_be_fitted_is_named():
         select_smoothing(DefGPA(), points, GRID)
 
 
-@wherever_the_best_is
-def test_values_too_far_apart_for_one_decomposition_are_fitted_one_by_one():
-    path = select_smoothing(DefGPA(), smooth_family(m=20), [1e-9, 1e3], fold_size=5)
-    for value, cve in zip(path.values, path.cve, strict=True):
-        alone = cross_validate(DefGPA(ThinPlateSpline(smoothing=value)), smooth_family(m=20), 5)
-        np.testing.assert_allclose(cve, alone.error, rtol=1e-6)
-
-
 def test_rigidities_of_what_has_none_are_refused():
     with pytest.raises(TypeError, match="'rigidities' parameter of select_smoothing is for an Ela"):
         select_smoothing(DefGPA(), smooth_family(), GRID, rigidities=[1.0])

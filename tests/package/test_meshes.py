@@ -10,10 +10,8 @@ from defgpa.meshes import (
     add_scalar,
     make_aligned_mesh,
     make_reference_mesh,
-    read_mesh,
     warp_mesh,
     warp_points,
-    write_mesh,
 )
 from support import EXACT, LIMIT, shared_points, smooth_family, warned_of
 
@@ -102,29 +100,6 @@ def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
     np.testing.assert_allclose(mesh.scalars["error"][visible], distance[visible], **EXACT)
     assert np.isnan(mesh.scalars["error"][~visible]).all()
     assert mesh.faces.tolist() == [[5, 6, 7]]
-
-
-@pytest.mark.parametrize("suffix", [".ply", ".vtk", ".vtp"])
-def test_a_viewer_finds_the_error_in_the_file(alignment, tmp_path, suffix):
-    mesh = make_reference_mesh(alignment)
-    write_mesh(tmp_path / f"reference{suffix}", mesh)
-    back = read_mesh(tmp_path / f"reference{suffix}")
-    np.testing.assert_allclose(back.vertices, mesh.vertices, **EXACT)
-    np.testing.assert_array_equal(back.faces, mesh.faces)
-    np.testing.assert_allclose(back.scalars["error"], mesh.scalars["error"], **EXACT)
-
-
-@pytest.mark.parametrize("suffix", [".ply", ".obj", ".stl", ".vtk"])
-def test_a_mesh_file_goes_through_a_warp_with_its_faces(alignment, tmp_path, rng, suffix):
-    corners = rng.normal(size=(6, 3))
-    write_mesh(tmp_path / f"scan{suffix}", Mesh(corners, FACES))
-    mesh = read_mesh(tmp_path / f"scan{suffix}")
-    moved = warp_mesh(mesh, alignment.warps[0])
-    write_mesh(tmp_path / f"moved{suffix}", moved)
-    back = read_mesh(tmp_path / f"moved{suffix}")
-    triangles = alignment.warps[0](corners)[FACES]
-    # STL numbers no vertices and is single precision: compare the triangles
-    np.testing.assert_allclose(back.vertices[back.faces], triangles, rtol=1e-5, atol=1e-5)
 
 
 def test_fields_are_added_without_losing_others(rng):

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import defgpa
 from defgpa import AffineGPA, DefGPA, EuclideanGPA, ShapeError, Shapes, ThinPlateSpline
@@ -105,14 +102,6 @@ def test_an_unknown_space_is_named(alignment, shapes):
     model = DefGPA(ThinPlateSpline(3), output="tangent").fit(shapes)
     with pytest.raises(ValueError, match=r"'output'.*'back_projected'.*'tangent'"):
         model.transform(shapes)
-
-
-def test_a_pipeline_of_other_libraries_takes_the_carried_shapes():
-    flat = FunctionTransformer(lambda x: x.reshape(len(x), -1))
-    scores = make_pipeline(
-        DefGPA(ThinPlateSpline(3), output="back_projected"), flat, PCA(2)
-    ).fit_transform(smooth_family(seed=12, missing=0.1))
-    assert scores.shape == (6, 2)
 
 
 def test_several_shapes_are_registered_at_once(alignment, shapes):

@@ -123,16 +123,6 @@ def test_the_inverse_of_a_spline_is_the_interpolating_one_without_smoothing(full
     np.testing.assert_allclose(warp.inverse()(points), expected, **EXACT)
 
 
-@every_warp
-def test_the_exact_inverse_inverts(warp, shapes):
-    alignment = fitted(warp, shapes)
-    for fitted_warp, points in zip(alignment.warps, shapes.points, strict=True):
-        visible_points = points[~np.isnan(points[:, 0])]
-        np.testing.assert_allclose(
-            fitted_warp.exact_inverse()(fitted_warp(visible_points)), visible_points, **EXACT
-        )
-
-
 def test_the_approximate_inverse_of_a_bent_warp_is_not_exact(full_shapes):
     """The counter-example: the paper's inverse is exact at the control points only."""
     warp = fitted(ThinPlateSpline(3, smoothing=1e-6), full_shapes).warps[0]

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import defgpa
 from defgpa import DefGPA, RadialBasis, Shapes
-from defgpa.cli._app import app
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import build_cost
 from defgpa.warps import DistanceQuantile, Gaussian, Multiquadric, landmark_kernel, radial
@@ -128,10 +126,8 @@ def test_too_few_visible_landmarks_for_the_polynomials_are_refused():
         DefGPA(model).fit(points)
 
 
-def test_the_command_line_knows_it(tmp_path):
+def test_the_command_line_knows_it(run, tmp_path):
     defgpa.write_shapes(Shapes(smooth_family(seed=12, n=4, m=20)), tmp_path / "wings.csv")
-    words = ["fit", str(tmp_path / "wings.csv"), "--warp", "kernel", "-o", str(tmp_path / "out")]
-    run = CliRunner().invoke(app, words)
-    assert run.exit_code == 0, run.output
-    refused = CliRunner().invoke(app, [*words, "--points-per-axis", "5"])
-    assert "drop --points-per-axis" in refused.output
+    words = ["fit", tmp_path / "wings.csv", "--warp", "kernel", "-o", tmp_path / "out"]
+    run.succeed(*words)
+    assert "drop --points-per-axis" in run.refuse(*words, "--points-per-axis", 5)
