@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -89,7 +90,8 @@ def test_in_space_the_error_is_the_size_and_the_colour_of_the_marker(space):
     colours, areas = np.asarray(artists.reference.get_array()), artists.reference.get_sizes()
     np.testing.assert_allclose(np.sort(colours), np.sort(errors), **EXACT)
     assert (np.diff(areas[np.argsort(colours)]) > 0).all()
-    assert artists.colorbar.ax.get_ylabel() == "RMS error of the warped shapes (mm)"
+    label = artists.colorbar.ax.get_ylabel()
+    assert label.replace("\n", " ") == "RMS error of the warped shapes (mm)"
     places = np.column_stack(artists.reference._offsets3d)
     worst = np.argmax(colours)
     np.testing.assert_allclose(places[worst], space.reference[np.argmax(errors)], **EXACT)
@@ -138,8 +140,25 @@ def test_elongated_and_flat_shapes_in_space_fill_their_figure(sides):
     places = ax.transData.transform(flat) / figure.bbox.size
     assert places.min() > 0
     assert places.max() < 1
-    shares = {1: (0.42, 0.54), 6: (0.53, 0.37), 12: (0.54, 0.22), 4: (0.46, 0.53)}
+    shares = {1: (0.39, 0.49), 6: (0.53, 0.37), 12: (0.54, 0.22), 4: (0.42, 0.48)}
     assert (np.ptp(places, axis=0) > shares[max(sides)]).all()  # beside the bar of colours
+
+
+@pytest.mark.parametrize("unit", [None, "mm"])
+def test_names_of_axes_in_space_stand_inside_the_figure(unit):
+    turns, heights = np.pi * (1 + 5**0.5) * np.arange(200), np.linspace(-0.99, 0.99, 200)
+    widths = np.sqrt(1 - heights**2)
+    egg = np.column_stack([90 * widths * np.cos(turns), 60 * widths * np.sin(turns), 70 * heights])
+    points = egg + np.random.default_rng(7).normal(size=(4, 200, 3))
+    alignment = defgpa.EuclideanGPA().fit(points).alignment_
+    plot.displacements(alignment, 0, unit=unit)
+    (ax,) = plt.gcf().axes
+    ax.figure.draw_without_rendering()
+    labels = [axis.label for axis in (ax.xaxis, ax.yaxis, ax.zaxis) if axis.label.get_text()]
+    assert len(labels) >= 2  # of three: none where a side is seen end-on
+    for label in labels:
+        assert ax.figure.bbox.contains(*label.get_window_extent().min)
+        assert ax.figure.bbox.contains(*label.get_window_extent().max)
 
 
 def test_axes_say_what_they_measure(plane):
@@ -328,7 +347,8 @@ def test_the_residual_map_holds_the_residuals_and_rings_the_worst(plane):
     title = ax.get_title(loc="left")
     assert plane.shapes.names[i] in title
     assert f"landmark {plane.shapes.landmarks[j]} of" in title
-    assert artists.colorbar.ax.get_ylabel() == "distance from the reference (mm); grey: missing"
+    label = artists.colorbar.ax.get_ylabel()
+    assert label == "distance from the reference (mm)\ngrey: missing"
 
 
 def test_unseen_landmarks_are_grey_in_the_residual_map(plane):
@@ -372,7 +392,7 @@ def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
     np.testing.assert_array_equal(np.asarray(image.get_array()), ~plane.shapes.visible)
     share = 1 - plane.shapes.visible.mean()
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == [f"visible ({1 - share:.1%})", f"missing ({share:.1%})"]
+    assert texts == [f"visible ({100 - 100 * share:.1f} %)", f"missing ({100 * share:.1f} %)"]
 
 
 def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
@@ -382,6 +402,30 @@ def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
     expected = np.zeros((3, 401))
     expected[0, 0], expected[1, 400] = 1 / 3, 1.0
     np.testing.assert_allclose(shown, expected, **EXACT)
+
+
+def test_long_names_are_broken_into_lines_before_they_are_shortened():
+    assert _style.break_name("Upper Palaeolithic hunter-gatherers") == (
+        "Upper Palaeolithic\nhunter-gatherers"
+    )
+    lines = _style.break_name(" ".join(["Quercus"] * 9)).split("\n")
+    assert len(lines) == 2
+    assert lines[1].startswith("Quercus")
+    assert "…" in lines[1]
+    assert max(map(len, lines)) <= 22
+
+
+def test_a_new_figure_grows_with_the_rows_of_its_legend():
+    points = np.random.default_rng(0).normal(size=(12, 5, 2))
+    pca = defgpa.ShapePCA().fit(points)
+    heights = []
+    for word in ("", "of a name that leaves no room for a second column beside it"):
+        plot.components(pca, groups=[f"{k % 6} {word}" for k in range(12)])
+        heights.append(plt.gcf().get_figheight())
+    assert heights[1] - heights[0] == pytest.approx(4 * _style.LEGEND_ROW)
+    figure = Figure((5, 5))
+    plot.components(pca, figure.subplots(), groups=[f"{k} {word}" for k in range(12)])
+    assert figure.get_figheight() == 5
 
 
 def test_long_names_are_shortened_but_told_apart():

@@ -98,6 +98,45 @@ def test_pairwise_distances_stand_below_the_diagonal(model):
     assert f"{actual.distances[1, 0]:.3g}" in drawn.labels[0].get_text()
 
 
+def test_pairwise_distances_of_two_groups_fill_their_figure():
+    groups = {"kind": ["a"] * 6 + ["b"] * 6}
+    model = procrustes_anova("shape ~ kind", moths(), groups, n_permutations=9)
+    plot.pairwise(model.pairwise("kind"))
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().width > 0.6
+    assert figure.get_figheight() < 2
+
+
+def test_groups_with_one_beginning_and_end_have_names_that_differ_beside_distances():
+    names = [f"Quercus {kind} subsp. of Fontainebleau" for kind in ("robur", "petraea")]
+    model = procrustes_anova("shape ~ k", moths(), {"k": np.repeat(names, 6)}, n_permutations=9)
+    ax = axes()
+    plot.pairwise(model.pairwise("k"), ax)
+    ticks = [tick.get_text() for tick in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+    assert sorted(" ".join(tick.split()) for tick in ticks) == sorted(names)
+
+
+def test_an_effect_below_the_axis_has_its_figure_at_the_edge():
+    x = moths()
+    twins = np.concatenate([x, x + 1e-4 * np.random.default_rng(0).normal(size=x.shape)])
+    model = procrustes_anova("shape ~ k", twins, {"k": ["a"] * 12 + ["b"] * 12}, n_permutations=99)
+    ax = axes()
+    (label,) = plot.effects(model, ax).labels
+    assert label.get_text().startswith("F = ")
+    assert label.xy[0] >= ax.get_xlim()[0]
+
+
+def test_sizes_in_a_narrow_range_fill_the_axis():
+    x = moths()
+    x = x / np.linalg.norm(x - x.mean(axis=1, keepdims=True), axis=(1, 2), keepdims=True)
+    x = x * (1 + 1e-3 * np.linspace(0, 1, len(x)))[:, None, None]
+    drawn = plot.allometry(allometry(x, n_permutations=9), axes())
+    sizes = drawn.scores[0].get_xdata()
+    low, high = drawn.line.axes.get_xlim()
+    assert np.ptp(sizes) > 0.8 * (high - low)
+
+
 @pytest.mark.parametrize("dim", [2, 3])
 def test_allometry_draws_scores_the_line_and_both_ends(dim):
     actual = allometry(moths(dim=dim), n_permutations=9)
@@ -119,7 +158,7 @@ def test_allometry_draws_scores_the_line_and_both_ends(dim):
         np.testing.assert_allclose(links, view(shape)[[[0, 1], [2, 3]]], **EXACT)
         assert end.get_title() == f"expected of the {word}"
     magnified = plot.allometry(actual, axes(), magnify=3.0).ends[0].get_title()
-    assert magnified == "expected of the smallest, change × 3"
+    assert magnified == "expected of the smallest, change\xa0×\xa03"
 
 
 def test_landmarks_that_differ_are_full_and_named():
@@ -380,7 +419,7 @@ def test_specimens_that_are_largely_estimated_are_hollow():
     assert len(hollow.get_xdata()) == 1
     assert len(drawn.dots[0].get_xdata()) == 11
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["hollow: 33% or more estimated"]
+    assert texts == ["hollow: 33 % or more estimated"]
 
 
 def test_components_of_an_alignment_are_computed_with_its_groups(alignment):

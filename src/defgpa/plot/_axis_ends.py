@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
@@ -52,16 +53,21 @@ def draw_ends(
     displays = (
         [_look_at(sides, magnify)] * 2 if is_shared else [_look_at([s], magnify) for s in sides]
     )
+    inches = ax.figure.get_figwidth()
     places = _make_end_axes(ax, [display.limits for display in displays], across, up)
     for k, (axis, display) in enumerate(zip(sides, displays, strict=False)):
-        magnified = "" if display.magnify == 1.0 else f", change × {display.magnify:g}"
+        # kept together by no-break spaces
+        magnified = "" if display.magnify == 1.0 else f", change\xa0×\xa0{display.magnify:g}"
         for place, change, title in zip(
             places[2 * k : 2 * k + 2], axis.changes, axis.titles, strict=True
         ):
             shape = axis.mean + display.magnify * change
             draw_change(place, axis.mean, shape, display.view, links, surface)
             place.set(xlim=display.limits[0], ylim=display.limits[1])
-            place.set_title(f"{title}{magnified}", fontsize=8, pad=2)
+            spec = place.get_subplotspec()
+            width = 2.2 if spec is None else spec.get_position(ax.figure).width * inches
+            words = fill(f"{title}{magnified}", max(12, int(width / 0.062)))
+            place.set_title(words, fontsize=8, pad=2)
     return places, max(display.magnify for display in displays)
 
 

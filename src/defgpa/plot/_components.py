@@ -87,7 +87,7 @@ def components(
     _label_components(axes, pca, which)
     handles = [] if groups is None else list(dots.values())
     if hollow is not None and hollow.any():
-        words = f"hollow: {style.LARGELY_ESTIMATED:.0%} or more estimated"
+        words = f"hollow: {100 * style.LARGELY_ESTIMATED:.0f} % or more estimated"
         face = {"markerfacecolor": "white", "linestyle": "none"}
         handles.append(style.make_handle("o", style.GREY, words, **face))
     faces = None if shapes is None or shapes.n_dims == 2 else shapes.faces
@@ -96,7 +96,7 @@ def components(
     across, up = _describe_axes(pca, which, scores)
     ends, factor = draw_ends(axes, across, up, joined, surface, magnify)
     if handles:
-        style.add_legend(axes, handles)
+        style.add_legend(axes, handles, may_grow=ax is None)
     if surface is not None:
         style.add_note(axes, surface.note)
     return style.Artists(
@@ -241,7 +241,8 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     dots = style.draw_groups(axes, places, groups)
     ring = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 1.5}
     ring["markersize"] = 1.8 * style.choose_marker_size(len(order))
-    rings = axes.plot(*places[odd].T, "o", label="outlier", **ring)[0]
+    label = "outlier" if odd.any() else "_outlier"
+    rings = axes.plot(*places[odd].T, "o", label=label, **ring)[0]
     rule = "upper quartile + 1.5 IQR"
     limit = axes.plot(
         numbers,
@@ -254,8 +255,9 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
     )[0]
     axes.set_ylim(0, 1.15 * float(max(ranking.distances.max(), ranking.limits.max())))
     axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     named = np.flatnonzero(odd)[:12]
     texts = [style.shorten(ranking.names[order[k]]) for k in named]
     names = tuple(style.label_points(axes, places[named], texts))
-    style.add_legend(axes)
+    style.add_legend(axes, may_grow=ax is None)
     return style.Artists(dots=tuple(dots.values()), odd=rings, limit=limit, names=names)

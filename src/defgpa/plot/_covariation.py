@@ -105,7 +105,7 @@ def phylomorphospace(
         axes, places[:n], [style.shorten(name) for name in components.tree.tips]
     )
     handles = [ancestors, root] + ([] if groups is None else list(dots.values()))
-    style.add_legend(axes, handles)
+    style.add_legend(axes, handles, may_grow=ax is None)
     shape, factor = _draw_root(axes, components, places, magnify)
     return style.Artists(
         branches=branches,
@@ -211,7 +211,8 @@ def covariation(
     if groups is None:
         style.add_note(axes, text)
     else:
-        style.add_legend(axes, list(dots.values()), title=text, alignment="left")
+        handles = list(dots.values())
+        style.add_legend(axes, handles, may_grow=ax is None, title=text, alignment="left")
     return style.Artists(dots=tuple(dots.values()), line=line, ends=shapes)
 
 

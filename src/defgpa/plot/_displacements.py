@@ -144,6 +144,8 @@ def back_projection(
     words = f"reference, projected back; RMSE {style.format_number(errors[i], unit)}"
     crosses = style.draw_dots(axes, drawn, words, "+", style.REFERENCE, **cross)
     style.add_legend(axes)
+    if dim == 3:
+        style.look_at_broadside(axes, observed)
     style.set_equal_scales(axes, dim, unit)
     return style.Artists(observed=rings, generated=crosses, errors=lines)
 
@@ -210,6 +212,8 @@ def sliding(
     after_dots = style.draw_dots(axes, new[sliders], "slid", "o", style.OBSERVED, markersize=size)
     fixed = style.draw_dots(axes, new[others], "fixed", "s", style.REFERENCE, markersize=size)
     style.add_legend(axes)
+    if after.n_dims == 3:
+        style.look_at_broadside(axes, new)
     style.set_equal_scales(axes, after.n_dims, unit)
     return style.Artists(before=before_dots, after=after_dots, ways=paths, fixed=fixed)
 

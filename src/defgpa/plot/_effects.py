@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from defgpa.errors import ShapeError
@@ -12,6 +13,7 @@ from defgpa.plot import _style as style
 from defgpa.statistics import EffectSizes, PairwiseDistances, ProcrustesAnova
 
 _PALE = ListedColormap(style.ERRORS(np.linspace(0.0, 0.6, 256)))  # dark figures stay readable
+_CHARACTER = 0.09  # inches, in the font of the ticks
 
 
 def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
@@ -64,10 +66,8 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     axes.plot(middle, places, "|", color=style.GREY, markersize=14, label="median permutation")
     observed = axes.plot(ratios, places, "D", color=style.REFERENCE, label="observed")[0]
     labels = tuple(
-        style.annotate_point(
-            axes, f"Z = {row.z:.2f}, P = {row.p:.3g}", (row.f, place), (0, 8), ha="center"
-        )
-        for (_, row), place in zip(rows, places, strict=True)
+        _label_effect(axes, (row.f, place), f"Z = {row.z:.2f}, P = {row.p:.3g}", left)
+        for place, (_, row) in enumerate(rows)
     )
     axes.set(xscale="log", xlabel="F, ratio of mean squares")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -77,6 +77,17 @@ def effects(anova: ProcrustesAnova, ax: Axes | None = None) -> style.Artists:
     axes.set_xlim(left, 4.0 * max(float(high.max()), *ratios))
     style.add_legend(axes)
     return style.Artists(observed=observed, chance=chance, labels=labels)
+
+
+def _label_effect(
+    ax: style.AnyAxes, place: tuple[float, float], words: str, left: float
+) -> Annotation:
+    """Write words above the F of a term, at the edge if F is too small for the axis."""
+    f, row = place
+    if f >= left:
+        return style.annotate_point(ax, words, place, (0, 11), ha="center")
+    ax.plot(left, row, "<", color=style.REFERENCE, clip_on=False)
+    return style.annotate_point(ax, f"F = {f:.2g}, {words}", (left, row), (4, 11), ha="left")
 
 
 def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Artists:
@@ -105,9 +116,16 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
     1
     """
     g = len(distances.names)
-    axes = style.prepare_axes(ax, 2, height=min(1.6 + 0.7 * g, 5.2))
+    width = 3.8 / max(g - 1, 1)  # of a cell in inches, beside names and colour bar
+    height = float(np.clip(width, 0.34, 0.8))
+    n_lines = max(2, int(height / 0.2))
+    names = [style.break_name(name, max_lines=n_lines) for name in distances.names]
+    longest = _CHARACTER * max(len(line) for name in names for line in name.split("\n"))
+    is_level = longest < 0.95 * width
+    below = 0.2 * n_lines if is_level else longest
+    axes = style.prepare_axes(ax, 2, height=0.3 + below + (g - 1) * height)
     lower_triangle = np.where(np.tri(g, k=-1, dtype=bool), distances.distances, np.nan)
-    image = axes.imshow(lower_triangle, cmap=_PALE, vmin=0.0)
+    image = axes.imshow(lower_triangle, cmap=_PALE, vmin=0.0, aspect="auto")
     dark = 0.6 * float(np.nanmax(distances.distances))
     cell = 0.62 * axes.figure.get_figwidth() / max(g - 1, 1)  # inches, beside names and colour bar
     size = float(np.clip(12.0 * cell, 3.5, 8.5))  # points at which "P = 0.123" fits into a cell
@@ -124,13 +142,13 @@ def pairwise(distances: PairwiseDistances, ax: Axes | None = None) -> style.Arti
         for a in range(g)
         for b in range(a)
     )
-    short_names = [style.shorten(name, 16) for name in distances.names]
-    axes.set_xticks(range(g - 1), short_names[:-1], rotation=30, ha="right")
-    axes.set_yticks(range(1, g), short_names[1:])
+    axes.set_xticks(range(g - 1), names[:-1], rotation=0 if is_level else 90)
+    axes.set_yticks(range(1, g), names[1:])
     axes.set(xlim=(-0.5, g - 1.5), ylim=(g - 0.5, 0.5))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.figure.colorbar(image, ax=axes, label="Procrustes distance", shrink=0.8)
+    bar = axes.figure.colorbar(image, ax=axes)
+    style.label_colorbar(bar, "Procrustes distance", axes.figure.get_figheight() - below - 0.3)
     return style.Artists(image=image, labels=labels)
 
 
@@ -173,7 +191,8 @@ def effect_sizes(sizes: EffectSizes, ax: Axes | None = None) -> style.Artists:
         for z, x, place in zip(sizes.effect_sizes, sizes.deviations, places, strict=True)
     )
     axes.axvline(0.0, color=style.GREY, linewidth=1, zorder=0)
-    axes.set_yticks(places, [style.shorten(name) for name in sizes.names])
+    axes.set_yticks(places, [style.break_name(name) for name in sizes.names])
+    axes.locator_params(axis="x", nbins=6)
     axes.set_ylim(k - 0.5, -0.7)
     axes.set_xlabel(f"{sizes.statistic} above chance, transformed, ± 1 SD of chance")
     return style.Artists(observed=observed, spreads=spreads, labels=labels)

@@ -50,11 +50,12 @@ def disparity(disparity: Disparity, ax: Axes | None = None) -> style.Artists:
         linewidth=6,
     )
     variances = axes.plot(disparity.variances, places, "D", color=style.REFERENCE)[0]
-    axes.set_yticks(places, [style.shorten(name) for name in disparity.groups])
+    axes.set_yticks(places, [style.break_name(name) for name in disparity.groups])
     axes.set_ylim(g - 0.5, -0.5)
     kind = "Partial disparity" if disparity.partial else "Procrustes variance"
     axes.set_xlabel(f"{kind}, with 95 % interval")
     axes.set_xlim(left=0.0)
+    axes.locator_params(axis="x", nbins=6)
     return style.Artists(variances=variances, intervals=intervals)
 
 
@@ -133,7 +134,7 @@ def canonical_variates(
     ends, factor = draw_ends(
         axes, sides[0], sides[1] if has_second else None, links, magnify=magnify
     )
-    style.add_legend(axes)
+    style.add_legend(axes, may_grow=ax is None)
     return style.Artists(specimens=specimens, rings=rings, ends=ends, magnify=factor)
 
 
@@ -178,7 +179,7 @@ def between_groups(classification: Classification, ax: Axes | None = None) -> st
         xlabel="bgPC1, left out" if has_second else "bgPC1, not left out",
         ylabel="bgPC2, left out" if has_second else "bgPC1, left out",
     )
-    style.add_legend(axes)
+    style.add_legend(axes, may_grow=ax is None)
     return style.Artists(specimens=specimens)
 
 
@@ -223,10 +224,11 @@ def group_allometry(result: GroupAllometry, ax: Axes | None = None) -> style.Art
     handles = list(scores[0])
     width = 0.9 * axes.figure.get_figwidth()
     n_columns = style.count_legend_columns(panels[0], handles, 4, width)
-    legend = style.add_legend(panels[0], handles, width=width)
+    legend = style.add_legend(panels[0], handles, width=width, may_grow=ax is None)
     # the layout would make the first panel as wide as the legend: reserve its height alone
     legend.set_in_layout(False)
-    panels[0].set_title("\n" * ((len(handles) - 1) // n_columns) + " ")
+    n_rows = -(-len(handles) // n_columns)
+    panels[0].set_title(" ", pad=72.0 * style.LEGEND_ROW * n_rows)
     return style.Artists(panels=panels, scores=tuple(scores))
 
 
@@ -272,6 +274,6 @@ def trajectories(result: Trajectories, ax: Axes | None = None) -> style.Artists:
         ylabel=f"PC2 of the means ({shares[1]:.1f} %)",
     )
     axes.margins(0.12)
-    style.add_legend(axes, paths)
+    style.add_legend(axes, paths, may_grow=ax is None)
     style.add_note(axes, "hollow: the first stage")
     return style.Artists(paths=tuple(paths), names=tuple(names))

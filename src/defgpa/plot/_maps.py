@@ -23,6 +23,8 @@ from defgpa.shapes import Shapes
 if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
+_LINE, _CHARACTER = 0.155, 0.075  # inches of small print
+
 _VISIBLE_TO_MISSING = LinearSegmentedColormap.from_list(
     "defgpa_missing", ["#e8f1f8", style.VERMILLION]
 )
@@ -61,8 +63,12 @@ def residual_map(
     image.set_cmap(style.ERRORS.with_extremes(bad=style.MISSING))
     image.set_clim(0.0, float(np.nanmax(residuals)) or 1.0)
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02)
-    grey = "" if shapes.visible.all() else "; grey: missing"
-    bar.set_label(style.add_unit("distance from the reference", unit) + grey)
+    style.label_colorbar(
+        bar,
+        style.add_unit("distance from the reference", unit),
+        _measure_height(axes, shapes),
+        "" if shapes.visible.all() else "grey: missing",
+    )
     worst = _mark_largest(axes, shapes, residuals, cell, unit)
     return style.Artists(image=image, colorbar=bar, worst=worst)
 
@@ -102,8 +108,8 @@ def missing_map(shapes: Shapes, ax: Axes | None = None) -> style.Artists:
     style.add_legend(
         axes,
         [
-            Patch(color=_VISIBLE_TO_MISSING(0.0), label=f"visible ({1 - share:.1%})"),
-            Patch(color=_VISIBLE_TO_MISSING(1.0), label=f"missing ({share:.1%})"),
+            Patch(color=_VISIBLE_TO_MISSING(0.0), label=f"visible ({100 * (1 - share):.1f} %)"),
+            Patch(color=_VISIBLE_TO_MISSING(1.0), label=f"missing ({100 * share:.1f} %)"),
         ],
     )
     return style.Artists(image=image, colorbar=None, worst=None)
@@ -121,12 +127,12 @@ def _draw_table(
     image = ax.imshow(
         np.ma.masked_invalid(cells), aspect="auto", interpolation="nearest", origin="upper"
     )
-    width, height = ax.get_position().size * ax.figure.get_size_inches()
-    longest = max(len(style.shorten(name)) for name in shapes.landmarks)
-    line, character = 0.155, 0.075  # inches of small print
-    free_height = height - character * longest  # the labels below take it from the table
-    style.label_ticks(ax.yaxis, shapes.names, int(free_height / line), rows)
-    style.label_ticks(ax.xaxis, shapes.landmarks, int(0.7 * width / line), columns, rotation=90)
+    width = 0.7 * ax.get_position().width * ax.figure.get_figwidth()
+    max_rows = int(_measure_height(ax, shapes) / _LINE)
+    style.label_ticks(ax.yaxis, shapes.names, max_rows, rows)
+    has_room = len(shapes.landmarks) * _CHARACTER * (_find_longest(shapes) + 1) < width
+    turn = 0 if has_room else 90
+    style.label_ticks(ax.xaxis, shapes.landmarks, int(width / _LINE), columns, rotation=turn)
     axis_labels = [
         name if per == 1 else f"{name} ({per} to a cell)"
         for name, per in (("landmark", columns), ("specimen", rows))
@@ -134,6 +140,16 @@ def _draw_table(
     ax.set(xlabel=axis_labels[0], ylabel=axis_labels[1])
     ax.tick_params(length=2, labelsize="small")
     return image, (rows, columns)
+
+
+def _measure_height(ax: style.AnyAxes, shapes: Shapes) -> float:
+    """Estimate the inches that the names of the landmarks below a table leave to it."""
+    height = ax.get_position().height * ax.figure.get_figheight()
+    return float(height - _CHARACTER * _find_longest(shapes))
+
+
+def _find_longest(shapes: Shapes) -> int:
+    return max(len(style.shorten(name)) for name in shapes.landmarks)
 
 
 def _mark_largest(
@@ -147,7 +163,7 @@ def _mark_largest(
     shape, landmark = style.shorten(shapes.names[i]), style.shorten(shapes.landmarks[j])
     ax.set_title(
         f"largest: {style.format_number(residuals[i, j], unit)}, landmark {landmark} of {shape}",
-        loc="left",
+        loc="left" if len(shape) + len(landmark) < 24 else "right",  # long ones start further left
         fontsize="small",
         color=style.VERMILLION,
     )

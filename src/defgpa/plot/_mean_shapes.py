@@ -84,7 +84,7 @@ def landmark_differences(
     marks = style.draw_dots(axes, mean[significant], f"q ≤ {level:g}", "o", style.REFERENCE)
     words = f"{differences.groups[0]} to {differences.groups[1]}{state_magnification(factor)}"
     handle = style.make_handle(">", style.OBSERVED, words, markersize=5, linestyle="none")
-    style.add_legend(axes, [marks, others, handle])
+    style.add_legend(axes, [marks, others, handle], may_grow=ax is None)
     labels = [style.shorten(differences.landmarks[j], 10) for j in np.flatnonzero(significant)]
     return style.Artists(
         mean=marks,
@@ -292,7 +292,7 @@ def allometry(
     _set_plain_ticks(axes, ends)
     handles = [line] if groups is None else [*scores.values(), line]
     words = f"R² = {row.r_squared:.3f}, P = {row.p:.3g}"
-    style.add_legend(axes, handles, title=words, alignment="left")
+    style.add_legend(axes, handles, may_grow=ax is None, title=words, alignment="left")
     mean = allometry.anova.tangents.mean(axis=0)
     titles = ("expected of the smallest", "expected of the largest")
     axis = ShapeAxis(mean, allometry.predict(ends) - mean, titles)
@@ -311,4 +311,5 @@ def _set_plain_ticks(axes: style.AnyAxes, ends: Array) -> None:
     axes.xaxis.set_major_locator(FixedLocator(places[::stride]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(ends[0] / 1.03, ends[1] * 1.03)
+    margin = (ends[1] / ends[0]) ** 0.05 if ends[1] > ends[0] else 1.03
+    axes.set_xlim(ends[0] / margin, ends[1] * margin)

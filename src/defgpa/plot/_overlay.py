@@ -105,9 +105,11 @@ def _draw_overlay(
         shapes, marks = _draw_over_reference(axes, reference, points, label)
     else:
         marks, bar = _draw_errors(axes, alignment, points)
-        bar.set_label(style.add_unit(f"RMS error of the {label}", unit))
         style.look_at_broadside(axes, reference)
     style.set_equal_scales(axes, n_dims, unit)
+    if bar is not None:
+        words = style.add_unit(f"RMS error of the {label}", unit)
+        style.label_colorbar(bar, words, 0.6 * axes.figure.get_figheight())
     return style.Artists(reference=marks, shapes=shapes, links=links, colorbar=bar)
 
 

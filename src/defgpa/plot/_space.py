@@ -13,6 +13,9 @@ from mpl_toolkits.mplot3d import Axes3D, proj3d
 from defgpa.arrays import Array
 
 _ROOM = 0.42  # inches on every side, for ticks and their labels
+_MIN_ROOM, _MAX_ROOM = 0.2, 0.9
+_CHARACTER = 0.09  # inches, in the font of the ticks
+_GAP = 0.14  # inches from a number to the middle of the name of its axis
 _BAR = 1.0  # inches that a colour bar takes
 
 
@@ -35,11 +38,42 @@ class SpaceAxes(Axes3D):  # type: ignore[misc]  # matplotlib is not typed
         inches = self.bbox.size / self.get_figure().dpi
         corners = project_box(self)
         low, high = corners.min(axis=0), corners.max(axis=0)
-        scale = np.max((high - low) / np.maximum(inches - 2 * _ROOM, 0.1 * inches))
+        scale = self._find_scale(corners, inches, np.full(2, _ROOM))
+        scale = self._find_scale(corners, inches, self._place_labels(corners, inches, scale))
+        self._place_labels(corners, inches, scale)
         middle, half = (low + high) / 2, scale * inches / 2
         self.viewLim.intervalx, self.viewLim.intervaly = np.transpose(
             [middle - half, middle + half]
         )
+
+    @staticmethod
+    def _find_scale(corners: Array, inches: Array, room: Array) -> float:
+        """Return the units of the picture plane per inch that leave so much room."""
+        return float(np.max(np.ptp(corners, axis=0) / np.maximum(inches - 2 * room, 0.1 * inches)))
+
+    def _place_labels(self, corners: Array, inches: Array, scale: float) -> Array:
+        """Put the names of the axes beside their numbers; return the inches (2,) that both take.
+
+        matplotlib moves them off their axis by shares of the other two sides of the box, so far as
+        those are seen, and for axes of a size it estimates.
+        """
+        sides = (corners[[1, 2, 4]] - corners[0]) / scale  # in inches
+        per_point = 0.08 * 48.0 / (72.0 * float(inches.sum()))  # of a side
+        room = np.full(2, _MIN_ROOM)
+        for k, axis in enumerate((self.xaxis, self.yaxis, self.zaxis)):
+            numbers = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+            length = float(np.linalg.norm(sides[k]))
+            if not (axis.get_visible() and len(numbers) and length > 0):
+                continue
+            across = np.array([-sides[k, 1], sides[k, 0]]) / length
+            shift = per_point * float(np.abs(np.delete(sides, k, axis=0) @ across).sum())
+            width = _CHARACTER * max(map(len, numbers))
+            half = (abs(across[0]) * width + abs(across[1]) * 0.14) / 2
+            if shift > 0:
+                label_at = 11.5 * shift + half + _GAP  # 8 points and the pad of the numbers
+                axis.labelpad = label_at / shift - 21.0
+                room = np.maximum(room, np.abs(across) * (label_at + 0.08))
+        return np.minimum(room, _MAX_ROOM)
 
     def fit_figure(self) -> None:
         """Make the figure as high as the box needs, unless other plots stand in it."""
@@ -52,7 +86,7 @@ class SpaceAxes(Axes3D):  # type: ignore[misc]  # matplotlib is not typed
         across, up = np.ptp(project_box(self), axis=0)
         width = (figure.get_figwidth() - _BAR * len(bars)) / grid.ncols
         height = (width - 2 * _ROOM) * up / across + 2 * _ROOM
-        figure.set_figheight(grid.nrows * float(np.clip(height, 0.45 * width, width)))
+        figure.set_figheight(grid.nrows * float(np.clip(height, 0.36 * width, width)))
 
 
 register_projection(SpaceAxes)

@@ -7,6 +7,7 @@ of it vermillion. Colour never carries a meaning alone, a marker or a line style
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from textwrap import fill, wrap
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ from defgpa.palette import assign_looks
 from defgpa.plot._space import SpaceAxes, project_box
 
 if TYPE_CHECKING:
+    from matplotlib.colorbar import Colorbar
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 BLUE, GREEN, VERMILLION, SKY = "#0072B2", "#009E73", "#D55E00", "#56B4E9"
@@ -38,6 +40,7 @@ MAX_ARROWS = 600
 MAX_SURFACE_VERTICES = 2_500  # of one mesh: matplotlib sorts and shades every triangle
 MIN_RASTERIZED = 5_000  # points from which a vector file would become unwieldy
 _MIN_SIDE = 0.2  # of the longest: a side of a 3-D box that is seen shorter has no room for ticks
+LEGEND_ROW = 0.21  # inches
 LARGELY_ESTIMATED = 1 / 3  # share of missing landmarks from which a specimen is drawn hollow
 
 # light to dark, so that a large error stands out on white paper and in grey print
@@ -180,11 +183,14 @@ def add_legend(
     ax: AnyAxes,
     handles: Sequence[Artist] | None = None,
     width: float | None = None,
+    *,
+    may_grow: bool = False,
     **options: object,
 ) -> Artist:
     """Add a legend above the axes, its markers large and opaque enough to be seen.
 
     It has as many columns, up to four, as fit into the width in inches: by default, of the axes.
+    A figure that may grow becomes higher by the rows of the legend but the first.
     """
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 4}
     place |= {"borderaxespad": 0.2}
@@ -192,6 +198,9 @@ def add_legend(
     shown = ax.get_legend_handles_labels()[0] if handles is None else handles
     place["ncols"] = count_legend_columns(ax, shown, place["ncols"], width)
     legend = ax.legend(handles=shown, frameon=False, **place)
+    if may_grow:
+        n_rows = -(-len(shown) // place["ncols"])
+        ax.figure.set_figheight(ax.figure.get_figheight() + LEGEND_ROW * (n_rows - 1))
     for handle in legend.legend_handles:
         handle.set_alpha(1.0)
         if hasattr(handle, "set_markersize"):
@@ -255,6 +264,22 @@ def shorten(name: str, max_length: int = 22) -> str:
     if len(name) <= max_length:
         return name
     return f"{name[: max_length // 2 - 1]}…{name[-max_length // 2 :]}"
+
+
+def break_name(name: str, max_length: int = 22, max_lines: int = 2) -> str:
+    """Return a name in lines that fit beside an axis, the last of them shortened if need be."""
+    lines = wrap(name, max_length, break_long_words=False, break_on_hyphens=False) or [name]
+    kept = [*lines[: max_lines - 1], " ".join(lines[max_lines - 1 :])]
+    return "\n".join(shorten(line, max_length) for line in kept if line)
+
+
+def label_colorbar(bar: Colorbar, text: str, inches: float, note: str = "") -> None:
+    """Write beside a colour bar what it measures, in lines that are no longer than it is."""
+    max_length = max(12, int(inches / 0.085))
+    words = f"{text}; {note}" if note else text
+    if note and len(words) > max_length:
+        words = f"{fill(text, max_length)}\n{note}"
+    bar.set_label(words if "\n" in words else fill(words, max_length))
 
 
 def label_ticks(
