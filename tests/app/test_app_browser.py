@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -398,6 +399,33 @@ def test_figures_follow_edits_that_are_undone_and_tests_the_method(run):
     assert run.js("return document.querySelector('#anova')") is None
 
 
+def read_settings(run):
+    return json.loads((run.folder / "settings.json").read_text(encoding="utf-8"))
+
+
+def test_the_allometry_that_is_shown_is_in_the_study_and_can_be_left_out(run):
+    run.go("explore")
+    run.click("#allometry")
+    run.wait_for("document.querySelector('#remove-allometry')")
+    assert read_settings(run)["allometry"]
+    run.go("align")
+    run.go("explore")  # shown again
+    run.click("#remove-allometry")
+    run.wait_for("!document.querySelector('#remove-allometry')")
+    assert not read_settings(run)["allometry"]
+
+
+def test_a_formula_that_cannot_be_tested_does_not_enter_the_scripts(run):
+    before = read_settings(run)["test"]
+    run.go("test")
+    formula = run.driver.find_element(By.ID, "formula")
+    formula.clear()
+    formula.send_keys("shape ~ colour ")
+    run.click("#run-test")
+    run.wait_for("document.querySelector('.message.error')?.textContent.includes('colour')")
+    wait_until(lambda: read_settings(run)["test"] == before)
+
+
 def test_a_killed_server_loses_nothing(run):
     count = len(read_edits(run.folder / "edits.json"))
     run.go("correct")
@@ -433,6 +461,18 @@ def test_two_tabs_do_not_overwrite_each_other(run):
     run.js("window.dispatchEvent(new Event('focus'))")
     run.wait_for_edits(count + 1)
     assert len(read_edits(run.folder / "edits.json")) == count + 1
+
+
+def test_an_older_answer_of_the_server_does_not_replace_a_newer_project(run):
+    run.go("correct")
+    count = len(read_edits(run.folder / "edits.json"))
+    run.wait_for_edits(count)
+    revision, number = run.driver.execute_async_script(EDIT_WHILE_OPENING)
+    assert number == count + 1
+    state = "return fetch(location.pathname + 'api/projects/moths').then((a) => a.json())"
+    assert revision == run.js(state)["revision"]
+    run.click("#undo")
+    run.wait_for_edits(count)
 
 
 def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
@@ -583,6 +623,22 @@ def test_every_control_has_a_name_and_texts_have_contrast(run):
             assert run.js(UNNAMED) == [], step
             assert run.js(PALE) == [], (step, theme)
 
+
+EDIT_WHILE_OPENING = """
+const [done] = arguments, ask = window.fetch;
+import("/static/store.js").then(async ({ edit, openProject, store }) => {
+  window.fetch = async (address, options) => {  // the first answer is on its way for long
+    window.fetch = ask;
+    const answer = await ask(address, options);
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    return answer;
+  };
+  const opened = openProject(store.project.id);
+  await edit({ action: "set missing", specimen: 0, landmarks: [5] });
+  await opened;
+  done([store.project.revision, store.project.log.edits.length]);
+});
+"""
 
 KEEP_FIGURE = """
 const [name, done] = arguments, make = URL.createObjectURL;

@@ -381,6 +381,37 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     assert written["pairwise.csv"] == tested["pairwise"]["csv"]
 
 
+@pytest.mark.parametrize("size", ["centroid size", "a column"])
+def test_the_scripts_repeat_the_allometry(page, size, monkeypatch, capsys, run):
+    shapes = defgpa.datasets.load_wings()
+    page.create("sizes")
+    folder = page.project.folder
+    write_shapes(shapes, folder / "files" / "wings.npz", format="npz")
+    if size == "a column":
+        rows = [f"{name},{10 + k % 7}" for k, name in enumerate(shapes.names)]
+        page.upload("sizes.csv", "\n".join(["name,size", *rows]).encode())
+    page.edit(action="exclude specimen", specimen=7)
+    page.change(allometry=True, test={"formula": "", "n_permutations": 19, "seed": 2})
+    shown = page.run("allometry")[-1]["result"]
+    scripts = page.get("/scripts").json()
+    assert "Allometry was tested" in scripts["methods"]
+    monkeypatch.chdir(folder)
+    (folder / "analysis.py").write_text(scripts["python"], encoding="utf-8")
+    runpy.run_path("analysis.py")
+    output = capsys.readouterr().out
+    printed = next(line for line in output.splitlines() if line.startswith("regression score"))
+    assert [float(word) for word in printed.split()[2:]] == shown["scores"]
+    assert f"{shown['table'][0]['p']:.3g}" in output
+    commands = [line for line in scripts["commands"].splitlines() if not line.startswith("#")]
+    for command in commands[:2]:
+        run.succeed(*shlex.split(command)[1:])
+    written = (folder / "allometry" / "allometry.csv").read_text(encoding="utf-8")
+    assert written == shown["csv"]
+    page.run("results", parts=["tables"])
+    tables = folder / "results" / "tables"
+    assert (tables / "allometry.csv").read_text(encoding="utf-8") == shown["csv"]
+
+
 def test_settings_of_an_older_project_get_the_defaults_of_what_they_lack(page, workspace):
     page.open_sample("wings")
     path = page.project.folder / "settings.json"

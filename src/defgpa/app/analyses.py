@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -19,8 +19,12 @@ from defgpa.errors import DefgpaError
 from defgpa.io.mesh.files import read_mesh
 from defgpa.meshes import Mesh, warp_mesh
 from defgpa.statistics import (
+    Allometry,
+    PairwiseDistances,
     ProcrustesAnova,
+    Repeatability,
     ShapePCA,
+    Symmetry,
     allometry,
     centroid_sizes,
     outliers,
@@ -39,6 +43,7 @@ ELLIPSE = np.sqrt(5.991)  # standard deviations that hold 95 % of a normal distr
 ELLIPSE_POINTS = 72
 
 Progress = Callable[[int, int], None]
+_Result = TypeVar("_Result")
 
 
 class Drawing(TypedDict):
@@ -54,7 +59,7 @@ class Analysis:
 
     def __init__(self, study: Study, method: Method) -> None:
         self.study, self.method = study, method
-        self._models: dict[tuple[str, int, int], ProcrustesAnova] = {}
+        self._results: dict[tuple[object, ...], Any] = {}
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -198,9 +203,7 @@ class Analysis:
     ) -> dict[str, object]:
         """Return the allometry: regression scores, and shapes predicted for the extreme sizes."""
         with collect_notes():
-            result = allometry(
-                self.alignment, n_permutations=n_permutations, seed=seed, progress=progress
-            )
+            result = self.fit_allometry(n_permutations, seed, progress)
         ends = [float(result.sizes.min()), float(result.sizes.max())]
         mean = result.anova.tangents.mean(axis=0)
         return {
@@ -213,6 +216,20 @@ class Analysis:
             "specimens": self.study.numbers_in_analysis[0],
             "csv": result.to_csv(),
         }
+
+    def fit_allometry(
+        self, n_permutations: int, seed: int, progress: Progress | None = None
+    ) -> Allometry:
+        """Return the regression of shape on log size, computed once.
+
+        The size is a column of that name, or else centroid size.
+        """
+        column = self.study.columns_in_analysis.get("size")
+        sizes = None if column is None else np.asarray(column, dtype=np.float64)
+        return self._compute_once(
+            ("allometry", n_permutations, seed),
+            lambda: allometry(self.alignment, sizes, n_permutations, seed, progress=progress),
+        )
 
     def rank_outliers(self, column: str = "") -> list[dict[str, object]]:
         """Return the specimens ranked as outliers, within groups where a column is named."""
@@ -233,7 +250,7 @@ class Analysis:
                 "text": str(model),
             }
             if pairwise:
-                pairs = model.pairwise(pairwise, progress=progress)
+                pairs = self.compare_groups(model, pairwise, progress)
                 result["pairwise"] = {
                     "groups": list(pairs.names),
                     "distances": pairs.distances,
@@ -248,13 +265,21 @@ class Analysis:
         self, formula: str, n_permutations: int, seed: int, progress: Progress | None = None
     ) -> ProcrustesAnova:
         """Return the Procrustes analysis of variance of a formula, computed once."""
-        key = formula, n_permutations, seed
-        if key not in self._models:
-            columns = self.study.columns_in_analysis
-            self._models[key] = procrustes_anova(
+        columns = self.study.columns_in_analysis
+        return self._compute_once(
+            ("model", formula, n_permutations, seed),
+            lambda: procrustes_anova(
                 formula, self.alignment, columns, n_permutations, seed, progress=progress
-            )
-        return self._models[key]
+            ),
+        )
+
+    def compare_groups(
+        self, model: ProcrustesAnova, column: str, progress: Progress | None = None
+    ) -> PairwiseDistances:
+        """Return the distances between the groups that a model tells apart, computed once."""
+        return self._compute_once(
+            ("pairs", model, column), lambda: model.pairwise(column, progress=progress)
+        )
 
     def _list_effects(self, model: ProcrustesAnova) -> list[dict[str, object]]:
         """List, for each variable of a model, the shapes predicted at both ends of its range."""
@@ -279,7 +304,7 @@ class Analysis:
     def measure_repeatability(self, column: str) -> dict[str, object]:
         """Return how much of the variation is between individuals, not between replicates."""
         with collect_notes():
-            result = repeatability(self.alignment, self._column(column))
+            result = self.fit_repeatability(column)
         return {
             "overall": result.overall,
             "per_landmark": result.per_landmark,
@@ -287,20 +312,44 @@ class Analysis:
             "csv": result.to_csv(),
         }
 
+    def fit_repeatability(self, column: str) -> Repeatability:
+        """Return the repeatability of replicates of the individuals in a column, computed once."""
+        individuals = self._column(column)
+        return self._compute_once(
+            ("repeatability", column), lambda: repeatability(self.alignment, individuals)
+        )
+
     def analyse_symmetry(
         self, individual: str, side: str, replicate: str, n_permutations: int, seed: int
     ) -> dict[str, object]:
         """Return the analysis of matching or object symmetry, as the columns allow it."""
         with collect_notes() as notes:
-            result = symmetry(
+            result = self.fit_symmetry(individual, side, replicate, n_permutations, seed)
+        return {"text": str(result), "notes": notes, "csv": result.indices_to_csv()}
+
+    def fit_symmetry(
+        self, individual: str, side: str, replicate: str, n_permutations: int, seed: int
+    ) -> Symmetry:
+        """Return the shares of directional and fluctuating asymmetry, computed once."""
+        names = individual, side, replicate
+        individuals, sides, replicates = (self._column(name) if name else None for name in names)
+        return self._compute_once(
+            ("symmetry", *names, n_permutations, seed),
+            lambda: symmetry(
                 self.alignment,
-                individual=self._column(individual) if individual else None,
-                side=self._column(side) if side else None,
-                replicate=self._column(replicate) if replicate else None,
+                individual=individuals,
+                side=sides,
+                replicate=replicates,
                 n_permutations=n_permutations,
                 seed=seed,
-            )
-        return {"text": str(result), "notes": notes, "csv": result.indices_to_csv()}
+            ),
+        )
+
+    def _compute_once(self, key: tuple[object, ...], compute: Callable[[], _Result]) -> _Result:
+        if key not in self._results:
+            self._results[key] = compute()
+        result: _Result = self._results[key]
+        return result
 
     def _column(self, name: str) -> list[Cell]:
         columns = self.study.columns_in_analysis

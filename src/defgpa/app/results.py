@@ -21,15 +21,24 @@ from defgpa.io import FORMATS, save, write_shapes
 from defgpa.io.atomic import replace_folder, write_text
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
-from defgpa.statistics import ProcrustesAnova, specimens
+from defgpa.statistics import (
+    Allometry,
+    PairwiseDistances,
+    ProcrustesAnova,
+    Repeatability,
+    Symmetry,
+    specimens,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from defgpa.report import TabularStatistic
+
 PARTS = {
     "result": "The result folder of defgpa fit: reference, aligned and superimposed specimens",
     "corrected": "The corrected landmarks in the format of the files",
-    "tables": "Tables: specimens, scores, ANOVA (CSV)",
+    "tables": "Tables: specimens, scores, tests (CSV)",
     "figures": "Figures (SVG and PNG)",
     "report": "The report: one HTML page",
     "r": "For R",
@@ -122,19 +131,29 @@ def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
     write_text(folder / "scores.csv", format_csv(heads, rows))
     shares = zip(heads[1:], pca.explained_variance_ratio_.tolist(), strict=True)
     write_text(folder / "variance.csv", format_csv(["component", "share"], shares))
-    anova = _fit_test(project, analysis)
-    if anova is not None:
-        write_text(folder / "anova.csv", anova.to_csv())
-        if project.settings["test"]["pairwise"]:
-            pairs = anova.pairwise(project.settings["test"]["pairwise"])
-            write_text(folder / "pairwise.csv", pairs.to_csv())
+    for name, result in list_statistics(project, analysis).items():
+        text = result.indices_to_csv() if isinstance(result, Symmetry) else result.to_csv()
+        write_text(folder / f"{name}.csv", text)
 
 
-def _fit_test(project: Project, analysis: Analysis) -> ProcrustesAnova | None:
-    test = project.settings["test"]
-    if not test["formula"].strip():
-        return None
-    return analysis.fit_model(test["formula"], test["n_permutations"], test["seed"])
+def list_statistics(project: Project, analysis: Analysis) -> dict[str, TabularStatistic]:
+    """Return what was tested, by name."""
+    test, asymmetry = project.settings["test"], project.settings["asymmetry"]
+    permutations = test["n_permutations"], test["seed"]
+    statistics: dict[str, TabularStatistic] = {}
+    if test["formula"].strip():
+        anova = statistics["anova"] = analysis.fit_model(test["formula"], *permutations)
+        if test["pairwise"]:
+            statistics["pairwise"] = analysis.compare_groups(anova, test["pairwise"])
+    if project.settings["allometry"]:
+        statistics["allometry"] = analysis.fit_allometry(*permutations)
+    columns = asymmetry["individual"], asymmetry["side"], asymmetry["replicate"]
+    match asymmetry["kind"]:
+        case "repeatability":
+            statistics["repeatability"] = analysis.fit_repeatability(asymmetry["individual"])
+        case "symmetry":
+            statistics["symmetry"] = analysis.fit_symmetry(*columns, *permutations)
+    return statistics
 
 
 def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
@@ -157,9 +176,18 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
         drawings["morphospace"] = lambda ax: plot.components(pca, groups=groups, ax=ax)
     if not alignment.shapes.visible.all():
         drawings["missing"] = lambda ax: plot.missing_map(alignment.shapes, ax=ax)
-    anova = _fit_test(project, analysis)
-    if anova is not None:
-        drawings["effects"] = lambda ax: plot.effects(anova, ax=ax)
+    for name, result in list_statistics(project, analysis).items():
+        match result:
+            case ProcrustesAnova():
+                drawings["effects"] = partial(plot.effects, result)
+            case PairwiseDistances():
+                drawings[name] = partial(plot.pairwise, result)
+            case Allometry():
+                drawings[name] = partial(plot.allometry, result, links=alignment.shapes.links)
+            case Repeatability():
+                drawings[name] = partial(plot.repeatability, result)
+            case Symmetry():
+                drawings[name] = partial(plot.symmetry, result, links=alignment.shapes.links)
     spatial = {"aligned"} if alignment.shapes.n_dims == 3 else set()
     for name, draw in drawings.items():
         figure = Figure(figsize=(7.0, 5.0), layout="constrained")
@@ -173,12 +201,11 @@ def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:
     with IMPORT_LOCK:
         from defgpa.report import write_report
 
-    anova = _fit_test(project, analysis)
     write_report(
         analysis.alignment,
         folder / "report.html",
         title=project.title,
-        statistics=[] if anova is None else [anova],
+        statistics=list_statistics(project, analysis).values(),
     )
 
 
@@ -201,9 +228,8 @@ def describe_methods(project: Project, analysis: Analysis) -> str:
     with IMPORT_LOCK:
         from defgpa.report import write_methods
 
-    anova = _fit_test(project, analysis)
     return write_methods(
         analysis.alignment,
-        statistics=[] if anova is None else [anova],
+        statistics=list_statistics(project, analysis).values(),
         edits=analysis.study.edits,
     )

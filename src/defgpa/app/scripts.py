@@ -39,7 +39,8 @@ def write_python(project: Project) -> str:
         f"shapes = defgpa.read_shapes({_format_python_list(sources)}{options})",
         "shapes = flatten_planar(shapes)  # where they are flat in 3-D",
     ]
-    needs_data = bool(tables or asymmetry)
+    has_sizes = project.settings["allometry"] and "size" in study.columns
+    needs_data = bool(tables or asymmetry or has_sizes)
     if needs_data:
         imports = "collect_columns" + (", parse_column, read_covariates" if tables else "")
         lines[7:7] = [f"from defgpa.io.covariates import {imports}"]
@@ -79,6 +80,17 @@ def write_python(project: Project) -> str:
         ]
         if test["pairwise"]:
             lines.append(f"print(anova.pairwise({test['pairwise']!r}))")
+    if project.settings["allometry"]:
+        sizes = "data['size']" if has_sizes else "None"
+        lines += [
+            "",
+            "allometry = defgpa.statistics.allometry(",
+            f"    alignment, {sizes},",
+            f"    n_permutations={test['n_permutations']}, seed={test['seed']},",
+            ")",
+            "print(allometry)",
+            'print("regression score", *map(repr, allometry.scores.tolist()))',
+        ]
     if kind := project.settings["asymmetry"]["kind"]:
         words = [f"{role}=data[{column!r}]" for role, column in asymmetry.items()]
         if kind == "symmetry":
@@ -110,6 +122,9 @@ def write_commands(project: Project) -> str:
         if test["pairwise"]:
             command += ["--pairwise", test["pairwise"]]
         lines.append(shlex.join([*command, *data, *permutations, "-o", "test"]))
+    if project.settings["allometry"]:
+        command = ["defgpa", "test", "fit/result.npz", "--allometry"]
+        lines.append(shlex.join([*command, *data, *permutations, "-o", "allometry"]))
     kind = project.settings["asymmetry"]["kind"]
     columns = list_asymmetry_columns(project.settings["asymmetry"])
     if kind == "repeatability":

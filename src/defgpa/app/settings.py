@@ -70,6 +70,7 @@ class Settings(TypedDict):
     reading: Reading
     method: dict[str, object]
     test: TestSettings
+    allometry: bool  # whether shape was regressed on size, by as many permutations as in a test
     asymmetry: AsymmetrySettings
 
 
@@ -81,6 +82,7 @@ def make_settings(title: str = "", links: list[str] | None = None) -> Settings:
         reading=Reading(),
         method=Method().to_dict(),
         test=TestSettings(formula="", n_permutations=999, seed=0, pairwise=""),
+        allometry=False,
         asymmetry=AsymmetrySettings(kind="", individual="", side="", replicate=""),
     )
 
@@ -124,6 +126,8 @@ def check_setting(key: str, value: object) -> object:
             return TestSettings(
                 formula=str(formula), n_permutations=count, seed=seed, pairwise=str(pairwise)
             )
+    if key == "allometry" and isinstance(value, bool):
+        return value
     if key == "asymmetry" and isinstance(value, dict) and value.get("kind") in ASYMMETRY_KINDS:
         words = {name: value.get(name, "") for name in AsymmetrySettings.__annotations__}
         if all(isinstance(word, str) and len(word) < 2000 for word in words.values()):

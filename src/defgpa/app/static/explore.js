@@ -14,9 +14,9 @@ import {
 } from "./columns.js";
 import { checkbox, field, fill, h, number, showMessage, select, table, token } from "./dom.js";
 import { makeSaveButtons } from "./figures.js";
-import { run } from "./progress.js";
+import { runTest } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
-import { choose, listen, path, store } from "./store.js";
+import { changeSettings, choose, listen, path, store } from "./store.js";
 
 const OUTLINES = [
   ["", "nothing"],
@@ -379,8 +379,15 @@ export async function showExplore(main, { go }) {
     const place = h("div", {}),
       progress = h("div", {});
     const start = async () => {
-      allometry = (await run(progress, { kind: "allometry" })) ?? allometry;
-      if (isShown) drawChart();
+      const result = await runTest(progress, "allometry", { allometry: true });
+      if (!result || !isShown) return;
+      allometry = result;
+      drawChart();
+    };
+    const remove = async () => {
+      if (!(await changeSettings({ allometry: false }))) return;
+      allometry = null;
+      fill(place);
     };
     const drawChart = () => {
       if (!allometry) return;
@@ -403,7 +410,7 @@ export async function showExplore(main, { go }) {
       });
       const chart = scatter({
         points,
-        xLabel: "log centroid size",
+        xLabel: "size" in store.project.columns ? "log size" : "log centroid size",
         yLabel: "regression score",
         lines: [allometry.ends.map((size, k) => [Math.log(size), allometry.line[k]])],
         isEqual: false,
@@ -419,17 +426,25 @@ export async function showExplore(main, { go }) {
         chart,
         makeSaveButtons("allometry", () => chart.querySelector("svg")),
         field("Shape from the smallest to the largest", slider),
+        h("button", { class: "quiet", id: "remove-allometry", onclick: remove }, "Leave it out"),
       );
     };
     redrawSizes = drawChart;
     fill(
       sizes,
       h("h2", {}, "Size and shape"),
-      h("p", { class: "soft" }, "The regression of shape on log centroid size."),
+      h(
+        "p",
+        { class: "soft" },
+        "size" in store.project.columns
+          ? "The regression of shape on the logarithm of the column size."
+          : "The regression of shape on log centroid size.",
+      ),
       h("button", { id: "allometry", onclick: start }, "Compute"),
       progress,
       place,
     );
+    if (store.project.settings.allometry) start(); // it is in the scripts: show it again
   }
 
   async function drawOutliers() {

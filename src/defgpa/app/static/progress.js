@@ -2,7 +2,7 @@
 
 import { startJob } from "./api.js";
 import { h, showMessage } from "./dom.js";
-import { store } from "./store.js";
+import { changeSettings, store } from "./store.js";
 
 /** Run work of the server, its progress shown in a container; the result, or null where it was cancelled or failed. */
 export async function run(container, body, handlers = {}) {
@@ -45,4 +45,15 @@ export async function run(container, body, handlers = {}) {
   } finally {
     progress.remove();
   }
+}
+
+/** Run a test by new settings. Scripts and tables repeat it; one that came to nothing leaves no trace. */
+export async function runTest(container, kind, settings) {
+  const names = Object.keys(settings);
+  const before = Object.fromEntries(names.map((name) => [name, store.project.settings[name]]));
+  const { id } = store.project;
+  if (!(await changeSettings(settings))) return null;
+  const result = await run(container, { kind });
+  if (result === null && store.project?.id === id) await changeSettings(before);
+  return result;
 }

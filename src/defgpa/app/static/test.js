@@ -2,9 +2,9 @@
 
 import { chooseGrouping, nameFactor, quote } from "./columns.js";
 import { field, fill, h, number, select, table } from "./dom.js";
-import { run } from "./progress.js";
+import { runTest } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
-import { changeSettings, listen, nameState, store } from "./store.js";
+import { listen, nameState, store } from "./store.js";
 
 const lastResults = new Map(); // the last result of each project
 
@@ -75,9 +75,8 @@ export async function showTest(main) {
       seed: Math.round(Number(seed.value)) || 0,
       pairwise,
     };
-    if (!(await changeSettings({ test }))) return;
     const state = nameAnalysis();
-    const result = await run(work, { kind: "test" });
+    const result = await runTest(work, "test", { test });
     if (!result || !isShown) return;
     lastResults.set(project.id, { result, state });
     draw(result);
@@ -306,8 +305,7 @@ function makeAsymmetryForm(box) {
       ),
     );
   const start = async (kind) => {
-    if (!(await changeSettings({ asymmetry: { kind, ...chosen } }))) return;
-    const result = await run(work, { kind });
+    const result = await runTest(work, kind, { asymmetry: { kind, ...chosen } });
     if (result)
       fill(
         box,

@@ -69,7 +69,7 @@ def change_settings(project: Project, values: Values) -> dict[str, object]:
     """Change the title, how files are read, the method or the test."""
     with project.changing(get_text(values, "revision")):
         settings = values.get("settings")
-        allowed = ("title", "method", "reading", "test", "asymmetry")
+        allowed = ("title", "method", "reading", "test", "allometry", "asymmetry")
         if not isinstance(settings, dict) or not set(settings) <= set(allowed):
             raise DefgpaError(f"These settings can be changed: {', '.join(allowed)}.")
         project.change_settings(**settings)
