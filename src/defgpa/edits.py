@@ -336,15 +336,16 @@ def apply_edits(shapes: Shapes, edits: Sequence[Edit] | str | os.PathLike[str]) 
     >>> apply_edits(shapes, edits)["a"].tolist()
     [[1.0, 0.0], [0.0, 0.0], [5.0, 6.0]]
     """
+    place = ""
     if isinstance(edits, str | os.PathLike):
-        edits = read_edits(edits)
+        place, edits = f"{os.fspath(edits)}: ", read_edits(edits)
     state = _State.start(shapes)
     for number, edit in enumerate(edits, start=1):
         try:
             state.apply(edit)
         except ShapeError as error:
             raise ShapeError(
-                f"Edit {number} ({abbreviate(str(edit), 100)}) cannot be applied. {error}"
+                f"{place}Edit {number} ({abbreviate(str(edit), 100)}) cannot be applied. {error}"
             ) from None
     return state.finish()
 

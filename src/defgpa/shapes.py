@@ -499,9 +499,10 @@ class Shapes:
     def _check_coordinates(self) -> None:
         """Raise a ShapeError if a landmark is missing in some coordinates only, or infinite."""
         is_nan = np.isnan(self.points)
-        is_missing = is_nan.all(axis=2)
-        if (np.isfinite(self.points).all(axis=2) | is_missing).all():
+        is_whole = (is_nan[..., 1:] == is_nan[..., :1]).all()  # ten times as fast as along an axis
+        if is_whole and (is_nan | np.isfinite(self.points)).all():
             return
+        is_missing = is_nan.all(axis=2)
         for is_bad, problem, remedy in (
             (
                 is_nan.any(axis=2) & ~is_missing,

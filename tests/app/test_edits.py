@@ -220,6 +220,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         read_edits(tmp_path / "edits.json")
 
 
+def test_an_edit_of_a_file_that_cannot_be_applied_names_the_file(wings, tmp_path):
+    write_edits(tmp_path / "log.json", [Edit("swap", "nobody", ("1", "2"))])
+    with pytest.raises(ShapeError, match=r"log\.json: Edit 1 .* no specimen called 'nobody'"):
+        defgpa.apply_edits(wings, tmp_path / "log.json")
+
+
 def test_undo_and_redo_walk_the_whole_log_and_a_new_edit_forgets_the_undone():
     log = EditLog()
     for name in "abc":

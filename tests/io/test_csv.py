@@ -580,3 +580,10 @@ def test_no_column_is_written_twice(tmp_path, identifiers, heads):
     again = read_shapes(tmp_path / "shapes.csv")
     assert again.names == ("a", "b")
     np.testing.assert_array_equal(again.points, shapes.points)
+
+
+def test_a_long_label_is_abbreviated_in_messages(read_text):
+    with pytest.raises(FormatError) as error:
+        read_text("a.csv", f"shape,landmark,x,y\na,{'X ' * 500},1,\na,b,1,2\n")
+    assert "half missing" in str(error.value)
+    assert len(str(error.value)) < 400

@@ -11,20 +11,22 @@ from defgpa.shapes import Shapes
 
 def make_shapes(missing=False):
     rng = np.random.default_rng(0)
-    points = rng.normal(size=(30, 1000, 3))
+    points = rng.normal(size=(30, 40, 3))
     if missing:
         points[3, 5] = np.nan
     return Shapes.specimens(
         points,
         names=[f"s{k}" for k in range(30)],
         metadata={"variables": [{"site": f"'{k}" if k % 2 else "=sum"} for k in range(30)]},
-        weights=rng.uniform(0.1, 1, size=(30, 1000)) if missing else None,
+        weights=rng.uniform(0.1, 1, size=(30, 40)) if missing else None,
     )
 
 
 @pytest.fixture
 def bulk_reads(monkeypatch):
     """What reading in bulk returned, one entry a file."""
+    monkeypatch.setattr(large_tables, "_MIN_BYTES", 0)
+    monkeypatch.setattr(large_tables, "_BLOCK", 5000)  # a row of make_shapes in two of them
     results = []
     plain = large_tables.read_bulk_table
 
@@ -103,7 +105,7 @@ def test_decimal_commas_of_a_large_table_leave_those_of_other_columns(tmp_path, 
 
 
 def test_a_large_table_of_one_shape_is_parsed_in_bulk(tmp_path, bulk_reads):
-    points = np.random.default_rng(0).normal(size=(30_000, 3))
+    points = np.random.default_rng(0).normal(size=(3000, 3))
     np.savetxt(tmp_path / "a.csv", points, delimiter=",", header="x,y,z", comments="")
     np.testing.assert_array_equal(read_shapes(tmp_path / "a.csv").points, [points])
     assert bulk_reads[0] is not None

@@ -8,6 +8,7 @@ import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
+from defgpa.io.text import tps as tps_reader
 from defgpa.shapes import Shapes
 
 
@@ -332,3 +333,32 @@ def test_a_file_is_the_same_however_it_is_cut_into_blocks(tmp_path, monkeypatch,
     assert complete.names == ("Käfer", "a_2")
     assert complete.metadata["comments"] == ("a=b", None)
     np.testing.assert_array_equal(2 * complete.points[0], complete.points[1])
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "\t"])
+@pytest.mark.parametrize("gap", ["NA NA NA", "nan nan nan"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_many_specimens_are_parsed_at_once_as_each_alone(
+    tmp_path, monkeypatch, indent, gap, ending
+):
+    points = np.random.default_rng(0).normal(size=(30, 7, 3))
+    points[4, 2] = np.nan
+    lines = []
+    for k, shape in enumerate(points):
+        lines += ["LM3=7", *(f"{indent}{a!r}  {b!r} {c!r} " for a, b, c in shape.tolist())]
+        lines += [f"ID=s{k}", *[""] * (k == 9)]
+    text = ending.join(lines).replace("nan  nan nan", gap)
+    (tmp_path / "a.tps").write_text(text, newline="")
+    calls = []
+    parse = tps_reader.parse_points
+    record = lambda *words: calls.append(words) or parse(*words)  # noqa: E731
+    monkeypatch.setattr(tps_reader, "parse_points", record)
+    monkeypatch.setattr(tps_reader, "_BATCH", 2000)
+    np.testing.assert_array_equal(read_shapes(tmp_path / "a.tps").points, points)
+    assert calls == []
+    (tmp_path / "a.tps").write_text(text.replace(gap, f"{gap}\n \n"))
+    np.testing.assert_array_equal(read_shapes(tmp_path / "a.tps").points, points)
+    assert 0 < len(calls) < 15  # of one batch alone
+    (tmp_path / "a.tps").write_text(text.replace(gap, "1 2"))
+    with pytest.raises(FormatError, match="line 40: expected 3 coordinates; found '1 2'"):
+        read_shapes(tmp_path / "a.tps")

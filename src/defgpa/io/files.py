@@ -52,6 +52,8 @@ def decode_file_name(name: str) -> str:
     >>> decode_file_name("caf\\udce9")
     'café'
     """
+    if name.isascii():
+        return name
     undecodable = "[\udc80-\udcff]"  # as Python keeps such bytes
     return re.sub(undecodable, lambda byte: chr(ord(byte[0]) - 0xDC00), name)
 

@@ -238,8 +238,9 @@ def _stack_weights(
     is_wrong = ~(weights >= 0) | np.isinf(weights)
     if is_wrong.any():
         i, j = np.argwhere(is_wrong)[0]
+        label = abbreviate(repr(landmarks[j]))
         raise FormatError(
-            f"The weight of landmark {landmarks[j]!r} of {specimens[i]} is {weights[i, j]:g}: "
+            f"The weight of landmark {label} of {specimens[i]} is {weights[i, j]:g}: "
             "weights are 0 or positive. To read the points alone: "
             f"{name_option('weights', 'none')}."
         )
@@ -254,6 +255,9 @@ def _require_whole_landmarks(
 ) -> None:
     """Require that a landmark has all coordinates or none, none of them infinite."""
     unknown = np.isnan(points)
+    is_whole = (unknown[..., 1:] == unknown[..., :1]).all()  # ten times as fast as along an axis
+    if is_whole and not np.isinf(points).any():
+        return
     half = unknown.any(axis=2) & ~unknown.all(axis=2)
     for wrong, problem, remedy in (
         (half, "is half missing", "Give all its coordinates, or NA for all of them."),
@@ -262,7 +266,7 @@ def _require_whole_landmarks(
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
             raise FormatError(
-                f"Landmark {landmarks[j]!r} of {specimens[i]} {problem}: "
+                f"Landmark {abbreviate(repr(landmarks[j]))} of {specimens[i]} {problem}: "
                 f"{points[i, j].tolist()}. {remedy}"
             )
 

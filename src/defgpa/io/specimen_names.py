@@ -90,7 +90,7 @@ def _keep_identifier(specimen: Specimen, name: str) -> Metadata:
 def _list_image_names(document: Document) -> list[str]:
     """List the names of the images without folder and suffix, "" for a specimen that has none."""
     images = (str(specimen.metadata.get("images") or "") for specimen in document.specimens)
-    return [PureWindowsPath(image).stem for image in images]
+    return [PureWindowsPath(image).stem if image else "" for image in images]
 
 
 def _has_better_image_names(specimens: Sequence[Specimen], images: Sequence[str]) -> bool:

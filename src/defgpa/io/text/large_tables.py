@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice
+from functools import partial
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +29,12 @@ from defgpa.io.weights import is_weight_column
 
 _MIN_BYTES = 1_000_000  # below, the plain reader takes no time either
 _N_SAMPLE_LINES = 5  # lines that show how a table is written
-_BLOCK = 2**20  # characters that are read at once
-_BLOCK_CELLS = 2**16  # cells that are parsed at once
-_SPARE_LENGTH = 32  # characters that a word may have more than those of the sample
+_BLOCK = 2**18  # characters that are parsed at once
+_SPARE_LENGTH = 16  # characters that a word may have more than those of the sample
 
 # Spellings of NaN that C reads and nobody writes: they stand for words that C does not read, and
 # are turned back into these where they belong to a word of a column that is not parsed.
-_STAND_INS = {"": "-nAN", "NA": "-nAn", "na": "-naN", "N/A": "+nAn", "#N/A": "+naN", "null": "+nAN"}
+_STAND_INS = {"NA": "+nAn", "": "+nAN", "na": "+naN", "N/A": "+Nan", "#N/A": "+NaN", "null": "+NAn"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class BulkTable(Table):
         return self.values[:, places]
 
 
-class _Numbering(dict[str, int]):
+class _Numbering(dict[str | bytes, int]):
     """The number of every word of a column, counted from 0 as the words come."""
 
     def __init__(self, has_commas: bool) -> None:
@@ -88,10 +88,11 @@ class _Numbering(dict[str, int]):
 
     def is_cut(self, max_length: int) -> bool:
         """Return whether a word may go on behind its cell, or is quoted in parts."""
-        return any(len(cell) >= max_length or '"' in cell for cell in self)
+        return any(len(cell) >= max_length for cell in self) or any('"' in w for w in self.words)
 
-    def __missing__(self, cell: str) -> int:
-        word = remove_guard(self._originals.get(cell, cell).strip())
+    def __missing__(self, cell: str | bytes) -> int:
+        word = cell.decode("ascii") if isinstance(cell, bytes) else cell
+        word = remove_guard(self._originals.get(word, word).strip())
         word = word.replace(".", ",") if self._has_commas else word
         self[cell] = number = self.words.setdefault(word, len(self.words))
         return number
@@ -110,18 +111,16 @@ def read_bulk_table(path: Path, options: ReadOptions) -> BulkTable | None:
     columns = _find_number_columns(path, sample, options)
     if not columns:
         return None
-    for has_stand_ins in (False, True):
-        try:
-            read = _read_columns(path, sample, columns, has_stand_ins)
-        except ValueError:  # a word among the numbers, a row that is too short
-            continue
-        if read is None:
-            return None
-        places = {column: k for k, column in enumerate(sorted(columns))}
-        lines = range(sample.header_line + 1, sample.header_line + 1 + len(read[1]))
-        head = (sample.header, sample.header_line, (), lines, sample.delimiter)
-        return BulkTable(path, *head, *read, places)
-    return None
+    try:
+        read = _read_columns(path, sample, columns)
+    except ValueError:  # a word among the numbers, a row that is too short
+        return None
+    if read is None:
+        return None
+    places = {column: k for k, column in enumerate(sorted(columns))}
+    lines = range(sample.header_line + 1, sample.header_line + 1 + len(read[1]))
+    head = (sample.header, sample.header_line, (), lines, sample.delimiter)
+    return BulkTable(path, *head, *read, places)
 
 
 def _read_sample(path: Path) -> Table | None:
@@ -160,42 +159,50 @@ def _find_number_columns(path: Path, sample: Table, options: ReadOptions) -> lis
 
 
 def _read_columns(
-    path: Path, sample: Table, parsed: Sequence[int], has_stand_ins: bool
+    path: Path, sample: Table, parsed: Sequence[int]
 ) -> tuple[dict[int, Words], Array] | None:
     """Read the words of all columns that are not parsed, and the numbers (rows, parsed).
 
     None where a word is longer than expected, or quoted in a way that only the plain reader knows.
     """
-    kind = _make_row_type(sample, set(parsed))
-    names = [name for name in kind.names or () if kind[name].kind == "U"]
+    letter = "S" if _is_ascii(path) else "U"  # a byte a letter, or four
+    kind = _make_row_type(sample, set(parsed), letter)
+    names = [name for name in kind.names or () if kind[name].kind == letter]
     cells = chain.from_iterable(sample.rows)
     has_commas = sample.delimiter != "," and any(map(has_decimal_comma, cells))
     numberings = {name: _Numbering(has_commas) for name in names}
     codes: dict[str, list[Index]] = {name: [] for name in names}
     values: list[Array] = []
-    max_rows = max(1, _BLOCK_CELLS // len(sample.header))
+    usual_words: set[str] = set()
     with path.open(encoding="utf-8-sig") as stream:
         for _ in range(sample.header_line):
             stream.readline()
-        lines: Iterable[str] = stream
-        if has_stand_ins or has_commas:
-            lines = _repair_lines(stream, sample.delimiter, has_commas)
-        while len(block := _load_rows(lines, kind, sample.delimiter, max_rows)):
+        while text := stream.read(_BLOCK) + stream.readline():
+            if has_commas:
+                if "." in text:  # then a point in a word could not be told from a comma
+                    return None
+                text = text.replace(",", ".")
+            rows = _parse_rows(text, kind, sample.delimiter, usual_words)
             for name in names:
-                codes[name].append(_number_words(block[name], numberings[name]))
-            runs = [block[name] for name in kind.names or () if name not in names]
+                codes[name].append(_number_words(rows[name], numberings[name]))
+            runs = [rows[name] for name in kind.names or () if name not in names]
             values.append(np.concatenate(runs, axis=1))
-    if not values or any(numberings[name].is_cut(kind[name].itemsize // 4) for name in names):
+    if not values or any(numberings[name].is_cut(int(kind[name].str[2:])) for name in names):
         return None
     words: dict[int, Words] = {
         int(name): (np.concatenate(codes.pop(name)), tuple(numberings[name].words))
         for name in names
     }
     numbers = np.concatenate(values)
-    return None if has_stand_ins and _has_empty_row(words, numbers) else (words, numbers)
+    return None if usual_words and _has_empty_row(words, numbers) else (words, numbers)
 
 
-def _make_row_type(sample: Table, parsed: set[int]) -> np.dtype[np.void]:
+def _is_ascii(path: Path) -> bool:
+    with path.open("rb") as file:
+        return all(block.isascii() for block in iter(partial(file.read, _BLOCK), b""))
+
+
+def _make_row_type(sample: Table, parsed: set[int], letter: str) -> np.dtype[np.void]:
     """Make the type of a row: a word in each column that is not parsed, the others by runs."""
     others = [k for k in range(len(sample.header)) if k not in parsed]
     length = _SPARE_LENGTH + max((len(row[k]) for row in sample.rows for k in others), default=0)
@@ -203,51 +210,65 @@ def _make_row_type(sample: Table, parsed: set[int]) -> np.dtype[np.void]:
     for is_word, run in groupby(range(len(sample.header)), key=set(others).__contains__):
         columns = list(run)
         if is_word:
-            fields += [(str(k), f"U{length}") for k in columns]
+            fields += [(str(k), f"{letter}{length}") for k in columns]
         else:
             fields.append((str(columns[0]), np.float64, (len(columns),)))
     return np.dtype(fields)
 
 
-def _repair_lines(stream: TextIO, delimiter: str, has_commas: bool) -> Iterator[str]:
-    """Yield the lines, with what C reads in place of decimal commas and of missing numbers."""
-    while block := stream.read(_BLOCK) + stream.readline():
-        if has_commas:
-            if "." in block:  # then a point in a word could not be told from a comma
-                raise ValueError
-            block = block.replace(",", ".")
-        for word, stand_in in _STAND_INS.items():
-            if stand_in in block:
-                raise ValueError
-            if word in block:
-                for end in (delimiter, delimiter, "\n"):  # cells that touch, each at one of two
-                    block = block.replace(f"{delimiter}{word}{end}", f"{delimiter}{stand_in}{end}")
-        yield from block.split("\n")
-
-
-def _load_rows(
-    lines: Iterable[str], kind: np.dtype[np.void], delimiter: str, max_rows: int
+def _parse_rows(
+    text: str, kind: np.dtype[np.void], delimiter: str, usual_words: set[str]
 ) -> NDArray[np.void]:
-    """Parse some rows; none at the end of the file."""
+    """Parse whole lines, with NaN for missing words; ``usual_words`` are those of the file so far.
+
+    Every word that is looked for takes time, so that all are only where those do not suffice.
+    """
+    try:
+        return _load_rows(_replace_words(text, usual_words, delimiter), kind, delimiter)
+    except ValueError:
+        if "+" in text and any(stand_in in text for stand_in in _STAND_INS.values()):
+            raise
+        for word in _STAND_INS.keys() - usual_words:
+            if _replace_words(text, {word}, delimiter) != text:
+                usual_words.add(word)
+    return _load_rows(_replace_words(text, usual_words, delimiter), kind, delimiter)
+
+
+def _replace_words(text: str, words: Iterable[str], delimiter: str) -> str:
+    """Replace cells that are missing words and follow another cell."""
+    for word in words:
+        stand_in = _STAND_INS[word]
+        if not word:
+            for end in (delimiter, delimiter, "\n"):  # every second of cells that touch
+                text = text.replace(f"{delimiter}{end}", f"{delimiter}{stand_in}{end}")
+            continue
+        first, *others = text.split(word)
+        pieces = [first]
+        for before, after in pairwise([first, *others]):
+            is_cell = before.endswith(delimiter) and after.startswith((delimiter, "\n"))
+            pieces += [stand_in if is_cell else word, after]
+        text = "".join(pieces)
+    return text
+
+
+def _load_rows(text: str, kind: np.dtype[np.void], delimiter: str) -> NDArray[np.void]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of the end of the file
+        warnings.simplefilter("ignore", UserWarning)  # of blank lines alone
         return np.loadtxt(
-            lines,
-            dtype=kind,
-            delimiter=delimiter,
-            comments=None,
-            quotechar='"',
-            max_rows=max_rows,
-            ndmin=1,
+            text.split("\n"), dtype=kind, delimiter=delimiter, comments=None, quotechar='"', ndmin=1
         )
 
 
-def _number_words(cells: NDArray[np.str_], numbering: _Numbering) -> Index:
-    """Assign a number to each word of a block, looking up once those that repeat the row above."""
-    is_new = np.concatenate([[True], cells[1:] != cells[:-1]])
-    starts = np.flatnonzero(is_new)
-    numbers = [numbering[cell] for cell in cells[starts].tolist()]
-    return np.repeat(np.array(numbers, dtype=np.intp), np.diff(starts, append=len(cells)))
+def _number_words(cells: NDArray[np.str_ | np.bytes_], numbering: _Numbering) -> Index:
+    """Assign a number to each word of a block; look up once what repeats in runs or in turn."""
+    if len(cells) > 1 and cells[0] != cells[1]:
+        period = 1 + int(np.argmax(cells[1:] == cells[0]))  # 1 where it does not come again
+        if period > 1 and (cells[period:] == cells[:-period]).all():
+            return np.resize(_number_words(cells[:period], numbering), len(cells))
+    is_start = np.concatenate([[True], cells[1:] != cells[:-1]])
+    numbers = [numbering[cell] for cell in cells[is_start].tolist()]
+    lengths = np.diff(np.flatnonzero(is_start), append=len(cells))
+    return np.repeat(np.array(numbers, dtype=np.intp), lengths)
 
 
 def _has_empty_row(words: Mapping[int, Words], numbers: Array) -> bool:

@@ -42,6 +42,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 _LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
+_INDENT = re.compile("\n[ \t]+")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 
@@ -257,7 +258,7 @@ def _parse_points_in_bulk(text: str) -> Array | None:
     while start < len(text):
         end = text.find("\n", start + _BLOCK)
         end = len(text) if end < 0 else end
-        block = _parse_block_in_bulk(text[start:end])
+        block = parse_block(text[start:end])
         if block is None or (blocks and block.shape[1] != blocks[0].shape[1]):
             return None
         blocks.append(block)
@@ -265,25 +266,34 @@ def _parse_points_in_bulk(text: str) -> Array | None:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def _parse_block_in_bulk(text: str) -> Array | None:
+def parse_block(text: str) -> Array | None:
+    """Parse (rows, d) of numbers, one point a line, in C; None if one is irregular."""
     try:
-        letters = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+        letters = np.frombuffer(f"\n{text}".encode("ascii"), dtype=np.uint8)
     except UnicodeEncodeError:
         return None
     is_blank = letters <= ord(" ")
-    starts = np.flatnonzero(~is_blank & np.concatenate([[True], is_blank[:-1]]))  # of words
-    ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))  # of lines
-    counts = np.diff(np.searchsorted(starts, ends), prepend=0)
-    counts = counts[counts > 0]
-    if not len(counts) or counts[0] not in (2, 3) or (counts != counts[0]).any():
-        return None
+    ends = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])  # of the blanks before each word
+    opens_line = letters[ends] == ord("\n")
+    d = int(np.argmax(opens_line[1:])) + 1 if opens_line[1:].any() else len(ends)
+    is_regular = d in (2, 3) and not len(ends) % d
+    if not is_regular or (opens_line.reshape(-1, d) != (np.arange(d) == 0)).any():
+        unindented = _INDENT.sub("\n", f"\n{text}").removeprefix("\n")
+        return None if unindented == text else parse_block(unindented)
+    values = parse_words(text)
+    return None if values is None or len(values) != len(ends) else values.reshape(-1, d)
+
+
+def parse_words(text: str) -> Array | None:
+    """Parse the numbers of a text in C, NA included; None if a word is none."""
+    if "NA" in text:
+        text = text.replace("NA", "nan")  # NANA, NAN and the like then are no numbers
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            values = np.fromstring(text, sep=" ")
-    except (ValueError, DeprecationWarning):  # a word that is no number
+            return np.fromstring(text, sep=" ")
+    except (ValueError, DeprecationWarning):
         return None
-    return values.reshape(-1, counts[0]) if len(values) == len(starts) else None
 
 
 def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:

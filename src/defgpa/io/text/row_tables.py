@@ -298,16 +298,18 @@ def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
     labels = _list_labels(table, landmark, members, names)
     variables = find_variables(table, [*axes, *quality, shape, landmark])
     metadata = collect_metadata(table, order, starts, variables)
+    blocks = np.split(points[order], starts[1:])
+    weight_blocks = None if weights is None else np.split(weights[order], starts[1:])
     return Document(
         tuple(
             Specimen(
                 name or make_default_name(table.path, k, len(members)),
-                points[rows],
+                blocks[k],
                 labels[k],
                 metadata[k],
-                weights=None if weights is None else weights[rows],
+                weights=None if weight_blocks is None else weight_blocks[k],
             )
-            for k, (name, rows) in enumerate(zip(names, members, strict=True))
+            for k, name in enumerate(names)
         ),
         metadata={"format": "csv-long"},
     )
@@ -320,6 +322,10 @@ def _list_labels(
     if landmark is None:
         return [None] * len(members)
     codes, words = table.encode(landmark)
+    first = codes[members[0]]
+    is_same = len({len(rows) for rows in members}) == 1 and len(set(first.tolist())) == len(first)
+    if is_same and (codes[np.stack(members)] == first).all():
+        return [tuple(words[number] for number in first.tolist())] * len(members)
     labels: list[tuple[str, ...] | None] = []
     before = np.empty(0, dtype=np.intp)
     for name, rows in zip(names, members, strict=True):

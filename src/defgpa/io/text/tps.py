@@ -12,9 +12,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby, islice, pairwise
 from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from defgpa.io.text.lines import (
     collect_disagreements,
     decode_head,
     format_row,
+    parse_block,
     parse_count,
     parse_number,
     parse_points,
@@ -44,14 +45,24 @@ _KEY = re.compile(r"[A-Za-z][\w .-]*")
 _OPENING = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
 _WITH_POINTS = (*_LANDMARKS, "POINTS")
+_BATCH = 2**17  # characters of rows that are parsed at once
+_ON_CURVES = ("CURVES", "OUTLINES", "POINTS")
 _NO_POINTS = np.empty((0, 0))
 _NAMES = ("ID", "IMAGE", "SCALE", "COMMENT")
 _WITHOUT_ROWS = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Rows(NamedTuple):
+    """``KEY=value`` and the text up to the next key, "" but for keys that announce points."""
+
+    key: str
+    value: str
+    line: int
+    text: str
+
+
+class _Entry(NamedTuple):
     """``KEY=value`` and the points in the rows up to the next key."""
 
     key: str
@@ -65,9 +76,7 @@ def read_tps(path: Path, options: ReadOptions) -> Document:
     with collect_disagreements(path, options) as disagree:
         records = _group_records(path, list(_read_entries(path, disagree)))
         specimens = tuple(
-            _build_specimen(
-                path, record, make_default_name(path, k, len(records)), options, disagree
-            )
+            _build_specimen(path, record, k, len(records), options, disagree)
             for k, record in enumerate(records)
         )
         # where specimens have other numbers of landmarks, leniency is no help
@@ -115,10 +124,40 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
 
 
 def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
+    """Read the keys of a file in order, with their points."""
+    batch: list[_Rows] = []
+    length = 0
+    for rows in _read_rows(path, disagree):
+        batch.append(rows)
+        length += len(rows.text)
+        if length > _BATCH:
+            yield from _parse_batch(path, batch)
+            batch, length = [], 0
+    yield from _parse_batch(path, batch)
+
+
+def _parse_batch(path: Path, batch: Sequence[_Rows]) -> Iterator[_Entry]:
+    """Parse the rows below many keys at once, or one after the other where some are irregular."""
+    counts = [rows.text.count("\n") for rows in batch]
+    points = parse_block("".join(rows.text for rows in batch))
+    is_regular = points is not None and len(points) == sum(counts)
+    stop = 0
+    for rows, count in zip(batch, counts, strict=True):
+        start, stop = stop, stop + count
+        if not rows.text:
+            block = _NO_POINTS
+        elif points is not None and is_regular:
+            block = points[start:stop]
+        else:
+            block = parse_points(path, rows.text, rows.line + 1)
+        yield _Entry(rows.key, rows.value, rows.line, block)
+
+
+def _read_rows(path: Path, disagree: Disagree) -> Iterator[_Rows]:
     """Read the keys of a file in order; what stands between must be rows of numbers."""
     budget, line = Budget(path), 1
     for section in _split_sections(path):
-        opening, _, rows = section.partition("\n")
+        opening, _, text = section.partition("\n")
         key, sign, value = opening.partition("=")
         key = key.strip().upper()
         if not sign:
@@ -127,10 +166,14 @@ def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
             raise make_format_error(path, "KEY=value or coordinates", repr(opening.strip()), line)
         else:
             if key in _WITHOUT_ROWS:
-                _require_no_rows(rows, line + 1, "another KEY=value", disagree)
-            budget.spend_on_specimens(key in _LANDMARKS)
-            points = parse_points(path, rows, line + 1) if key in _WITH_POINTS else _NO_POINTS
-            yield _Entry(key, value.strip(), line, points)
+                _require_no_rows(text, line + 1, "another KEY=value", disagree)
+            if key in _LANDMARKS:
+                budget.spend_on_specimens(1)
+            if key not in _WITH_POINTS:
+                text = ""
+            elif text and not text.endswith("\n"):
+                text += "\n"
+            yield _Rows(key, value.strip(), line, text)
         line += section.count("\n")
 
 
@@ -190,27 +233,32 @@ def _has_names_first(entries: Sequence[_Entry]) -> bool:
 
 
 def _build_specimen(
-    path: Path, record: Sequence[_Entry], name: str, options: ReadOptions, disagree: Disagree
+    path: Path, record: Sequence[_Entry], k: int, n: int, options: ReadOptions, disagree: Disagree
 ) -> Specimen:
     """Build a specimen from its landmarks and curves, multiplied by its ``SCALE``."""
     opening = record[0]
     count, _, name_after_count = opening.value.partition("\t")  # Modan writes the name behind
-    landmarks = _check_block(path, replace(opening, value=count), disagree)
+    landmarks = _check_block(path, opening._replace(value=count), disagree)
     curves = _parse_curves(path, record, disagree)
     blocks = [block for block in (landmarks, *(points for _, points in curves)) if len(block)]
     if len({block.shape[1] for block in blocks}) > 1:
         raise make_format_error(
             path, "landmarks and curves in one dimension", "2-D and 3-D", opening.line
         )
-    points = np.concatenate(blocks) if blocks else np.empty((0, 0))
+    points = blocks[0] if len(blocks) == 1 else np.concatenate(blocks or [_NO_POINTS])
     scale = _parse_scale(path, record)
-    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused for all formats
-        points = mask_missing(points, options.missing) * (1.0 if scale is None else scale)
+    points = mask_missing(points, options.missing)
+    if scale is not None:
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused for all formats
+            points = points * scale
     words = {entry.key: entry.value for entry in record if entry.value}
     image, identifier = words.get("IMAGE", ""), words.get("ID", "")
     metadata = {"images": image or None, "scales": scale, "comments": words.get("COMMENT")}
     return Specimen(
-        name=identifier or name_after_count.strip() or PureWindowsPath(image).stem or name,
+        name=identifier
+        or name_after_count.strip()
+        or PureWindowsPath(image).stem
+        or make_default_name(path, k, n),
         points=points,
         metadata={key: value for key, value in metadata.items() if value is not None},
         curves=tuple(name for names, _ in curves for name in names),
@@ -234,6 +282,8 @@ def _parse_curves(
     path: Path, record: Sequence[_Entry], disagree: Disagree
 ) -> list[tuple[tuple[str, ...], Array]]:
     """Parse the points below ``POINTS``, with names that count curves and outlines separately."""
+    if not any(entry.key in _ON_CURVES for entry in record):
+        return []
     kind, curves = "curve", []
     announced, present = Counter[str](), Counter[str]()
     for entry in record:
