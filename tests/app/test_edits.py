@@ -50,7 +50,7 @@ def test_each_edit_applies_to_the_result_of_those_before(wings):
     assert defgpa.apply_edits(wings, edits[::-1]).points[0, 0].tolist() == [3.0, 4.0]
 
 
-def test_excluded_specimens_and_landmarks_are_left_out_and_can_be_included_again(wings):
+def test_excluded_specimens_and_landmarks_are_left_out_until_they_are_included(wings):
     edits = [
         Edit("exclude specimen", wings.names[0]),
         Edit("exclude specimen", wings.names[1]),

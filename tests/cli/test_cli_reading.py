@@ -39,7 +39,7 @@ def test_specimens_are_dropped_and_mirrored_by_name(run, table, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--drop", "--mirror"])
-def test_a_name_that_nobody_has_is_told(run, table, option):
+def test_a_name_that_no_specimen_has_is_refused(run, table, option):
     err = run.refuse("info", table, option, "wing z")
     assert "no shape called 'wing z'" in err
 
@@ -107,7 +107,7 @@ def markups(folder, name, labels, points, space="LPS"):
     (folder / f"{name}.mrk.json").write_text(json.dumps({"markups": [content]}))
 
 
-def test_labels_of_their_own_are_one_note_and_can_be_decided(run, tmp_path):
+def test_deviating_labels_are_noted_once_and_matched_as_chosen(run, tmp_path):
     points = smooth_family(n=5, m=14, d=3, seed=2).shapes.points
     for k, shape in enumerate(points):
         labels = [f"point {letter}" for letter in "abcdefghijklmn"]
@@ -151,7 +151,7 @@ def test_landmarks_at_a_code_are_all_named(run, tmp_path):
     assert (heeded["missing"], heeded["notes"]) == (3, [])
 
 
-def test_the_dimension_can_be_said(run, tmp_path):
+def test_the_dimension_can_be_given(run, tmp_path):
     rng = np.random.default_rng(0)
     flat = (
         rng.normal(size=(1, 6, 2)) + rng.normal(size=(4, 1, 2)) + 0.01 * rng.normal(size=(4, 6, 2))

@@ -82,7 +82,9 @@ def command_in(page):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash to paste into")
 @pytest.mark.parametrize("home", ["", "my home"], ids=["elsewhere", "at home"])
-def test_to_do_it_again_can_be_pasted_anywhere(run, wings, tmp_path, monkeypatch, home):
+def test_the_command_in_a_report_can_be_pasted_in_any_folder(
+    run, wings, tmp_path, monkeypatch, home
+):
     """The shell is asked where it would run which words; they are run here, to save a start."""
     place = tmp_path / "my home" / "it's here"
     place.mkdir(parents=True)
@@ -118,7 +120,7 @@ def test_no_file_of_another_run_stays_beside_the_new_ones(run, wings, tmp_path):
     assert names_in(out) == sorted([*summary(out)["files"], "notes.md"])
 
 
-def test_shapes_of_an_earlier_run_are_gone_and_those_of_others_are_told(run, tmp_path):
+def test_shapes_of_an_earlier_run_are_removed_and_files_of_others_are_noted(run, tmp_path):
     family = smooth_family(n=5, m=20, d=3, bend=0.1, seed=4).shapes
     defgpa.write_shapes(family, tmp_path / "in", format="pts")
     out, words = tmp_path / "out", ("--warp", "affine")
@@ -174,7 +176,7 @@ def test_results_go_by_default_to_a_folder_called_after_the_input(
 # Notes
 
 
-def test_what_all_methods_say_is_merge_messages(run, tmp_path):
+def test_a_note_of_all_methods_is_printed_once(run, tmp_path):
     points = smooth_family(n=8, m=30, bend=0.05, noise=0.005, seed=3).shapes.points.copy()
     points[2, :, 0] *= -1
     np.savez(tmp_path / "set.npz", points=points)
@@ -194,7 +196,7 @@ def test_notes_are_told_where_an_error_ends_the_work(capsys):
     assert "Note: the file is odd" in capsys.readouterr().err
 
 
-def test_what_files_say_alike_is_merge_messages_and_all_else_is_kept():
+def test_notes_that_differ_in_their_file_only_become_one():
     from defgpa.cli._console import merge_messages
 
     findings = ["a/x 1.pts: is odd: 7.", "b.pts: is odd: 7.", "b.pts: is odd: 7.", "a: is odd: 8."]
@@ -210,7 +212,7 @@ def test_what_files_say_alike_is_merge_messages_and_all_else_is_kept():
 # The report of a run
 
 
-def test_a_report_tells_how_to_do_it_again(run, wings, made, tmp_path):
+def test_a_report_gives_its_command_and_its_python(run, wings, made, tmp_path):
     out = tmp_path / "out"
     words = ("fit", wings, "-o", out, "--warp", "affine", "--report")
     assert run(*words)[0] == 0
@@ -409,7 +411,7 @@ def test_texture_survives_from_obj_to_obj(run, solid, tmp_path):
     assert "put its materials and images beside" in err
 
 
-def test_what_the_file_of_moved_points_cannot_hold_is_said(run, solid, tmp_path):
+def test_a_note_names_what_the_file_of_moved_points_cannot_hold(run, solid, tmp_path):
     (tmp_path / "mesh.obj").write_text(mesh_at())
     _, err = run.succeed("apply", solid, 1, tmp_path / "mesh.obj", "-o", tmp_path / "m.csv")
     assert err.count("Left out, as") == err.count("has no place for it: faces") == 1

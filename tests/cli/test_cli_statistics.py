@@ -86,7 +86,7 @@ def test_figures_come_as_json(run, folder):
     assert len(summary["landmarks"]["q"]) == 8
 
 
-def test_a_saved_result_is_analysed_by_what_its_warps_carry(run, folder):
+def test_a_saved_result_and_an_archive_of_points_are_analysed(run, folder):
     holes = moths()
     holes[2, 3] = np.nan
     shapes = Shapes(holes, names=[f"moth{k}" for k in range(12)])

@@ -50,7 +50,7 @@ def done(partial):
     return defgpa.complete(fitted(partial[1]))
 
 
-def test_what_was_seen_is_untouched_and_nothing_is_missing(partial, done):
+def test_visible_landmarks_stay_and_none_is_missing(partial, done):
     complete, holes = partial
     visible = ~np.isnan(holes)
     np.testing.assert_array_equal(done.shapes.points[visible], complete[visible])
@@ -117,7 +117,7 @@ def test_a_mirrored_specimen_is_completed_on_its_own_side():
     assert np.linalg.norm(actual.shapes[4][6] - complete[4, 6]) < 0.02 * size(complete[4])
 
 
-def test_landmarks_far_outside_what_is_seen_are_said_to_be():
+def test_estimates_far_outside_the_visible_landmarks_are_a_finding():
     complete = smooth_family(seed=24, n=12, m=40, bend=0.05)
     corner = np.argsort(np.linalg.norm(complete[3] - complete[3, 0], axis=1))[:8]
     holes = with_holes(complete, [(3, j) for j in range(40) if j not in corner])
@@ -165,14 +165,14 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
         defgpa.complete(a, "magic")
 
 
-def test_a_landmark_seen_once_is_estimated_everywhere_else():
+def test_a_landmark_visible_in_one_shape_is_estimated_in_the_others():
     holes = with_holes(smooth_family(seed=26, n=8), [(i, 5) for i in range(1, 8)])
     with warned_of("Seen in one shape only"):
         a = fitted(holes, Affine())
     assert np.isfinite(defgpa.complete(a).shapes.points).all()
 
 
-def test_rigid_alignments_are_completed_too():
+def test_rigid_alignments_are_completed():
     complete = smooth_family(seed=27, n=10)
     a = EuclideanGPA(scaling=True).fit(with_holes(complete, [(1, 2)])).alignment_
     actual = defgpa.complete(a)

@@ -133,7 +133,7 @@ def test_without_bending_all_shapes_are_similar_to_the_truth(d):
         np.testing.assert_allclose(turned_onto(family.truth, shape), family.truth, **EXACT)
 
 
-def test_with_bending_they_are_not():
+def test_with_bending_shapes_are_not_similar_to_the_truth():
     family = datasets.smooth_family(6, 30, 2, bend=0.15, noise=0.0, seed=3)
     for shape in family.shapes:
         assert np.abs(turned_onto(family.truth, shape) - family.truth).max() > 0.02
@@ -162,7 +162,7 @@ def test_amounts_of_a_mode_have_mean_zero_and_mean_square_one():
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("missing", [0.0, AtRandom(0.2)], ids=["full", "partial"])
-def test_a_deformable_alignment_finds_the_truth_again(d, missing):
+def test_a_deformable_alignment_recovers_the_truth(d, missing):
     family = datasets.smooth_family(12, 80, d, noise=0.0, missing=missing, seed=1)
     spline = DefGPA(ThinPlateSpline()).fit(family.shapes).alignment_
     stiff = DefGPA(Affine()).fit(family.shapes).alignment_

@@ -65,7 +65,7 @@ def packed(request, tmp_path):
     return pack
 
 
-def test_face_has_its_frames_and_what_was_not_seen(packed):
+def test_face_has_its_frames_and_missing_landmarks(packed):
     points = RNG.normal(size=(3, 5, 2))
     visible = np.ones((3, 5))
     visible[0, 1] = visible[2, 4] = 0

@@ -138,7 +138,7 @@ class TestWarnings:
         assert [warning.message.finding for warning in caught] == findings
         assert [str(warning.message) for warning in caught] == list(map(str, findings))
 
-    def test_it_points_at_the_caller(self):
+    def test_a_warning_points_at_the_caller(self):
         points = smooth_family(n=5)
         points[2, :, 0] *= -1
         with pytest.warns(DefgpaWarning, match="Mirrored") as caught:
@@ -178,7 +178,7 @@ class TestAtTheCommandLine:
         assert "--mirror" in " ".join(err.split())
 
     @pytest.mark.parametrize("command", ["compare", "tune"])
-    def test_so_do_other_commands(self, run, odd, command):
+    def test_compare_and_tune_write_findings(self, run, odd, command):
         out, _ = run.succeed(command, odd, "--json")
         findings = [Finding.from_dict(finding) for finding in json.loads(out)["findings"]]
         deep = [nested for finding in findings for nested in (finding, *finding.parts)]

@@ -140,13 +140,13 @@ def client():
 
 
 @every_kind
-def test_a_fit_tells_of_it(kind):
+def test_a_fit_finds_each_problem(kind):
     shapes, model = provoked(kind)
     assert kind in {finding.problem for finding in model.align(shapes).findings}
 
 
 @every_kind
-def test_a_fold_tells_what_a_refit_does(kind):
+def test_a_fold_finds_the_problems_of_a_refit(kind):
     """The same problems; their figures are those of another basis."""
     shapes, model = provoked(kind)
     folds = [np.array([7, 8]), np.array([12, 13]), np.array([1, 20])]
@@ -165,7 +165,7 @@ def leave_out(model, shapes, folds):
 
 
 @every_kind
-def test_a_cluster_tells_what_one_machine_does(kind, client):
+def test_a_cluster_finds_the_problems_of_one_machine(kind, client):
     from defgpa.distributed import align
 
     shapes, model = provoked(kind)
@@ -176,7 +176,7 @@ def test_a_cluster_tells_what_one_machine_does(kind, client):
 
 
 @every_kind
-def test_it_is_told_as_a_warning_that_carries_it(kind):
+def test_every_finding_but_remarks_is_a_warning_that_holds_it(kind):
     shapes, model = provoked(kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

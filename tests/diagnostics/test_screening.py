@@ -121,7 +121,7 @@ def test_shapes_and_landmarks_that_repeat_are_named(points):
     assert ("shape_5", "12", "31") in screening.coincident
 
 
-def test_landmarks_not_seen_are_no_repetition(points):
+def test_missing_landmarks_are_no_repetition(points):
     points[:, 5] = points[0, 5]
     points[3:, 5] = np.nan
     points[3:5, 6:9] = np.nan

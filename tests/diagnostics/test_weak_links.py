@@ -57,7 +57,7 @@ class TestLoneLandmarks:
         return Shapes(points, landmarks=[f"mark {j}" for j in range(50)])
 
     @DIMS
-    def test_they_are_named_and_placed_by_their_shape_and_count_for_nothing_else(self, d):
+    def test_lone_landmarks_are_named_placed_by_their_shape_and_not_counted(self, d):
         """One seen once fits perfectly by construction: its error would flatter."""
         shapes = self.lonely(d)
         with warned_of("one shape only", "'mark 4', 'mark 17'", "left out of the solve"):
@@ -76,7 +76,7 @@ class TestLoneLandmarks:
         assert fitted.n_counted == shapes.visible.sum() - 2
 
     @DIMS
-    def test_what_they_say_does_not_count(self, d):
+    def test_the_place_of_a_lone_landmark_does_not_move_the_others(self, d):
         """The counter-example of a solve they would have a free direction in."""
         shapes = self.lonely(d)
         points = shapes.points.copy()
@@ -89,7 +89,7 @@ class TestLoneLandmarks:
         np.testing.assert_array_equal(new_reference[linked], reference[linked])
 
     @DIMS
-    def test_a_landmark_seen_twice_is_not_lone(self, d):
+    def test_a_landmark_visible_in_two_shapes_is_not_lone(self, d):
         points = family(d)
         points[2:, 4] = np.nan
         assert DefGPA().fit(points).alignment_.lone_landmarks == ()
@@ -187,7 +187,7 @@ class TestLinking:
     def test_a_chain_is_one_group(self):
         assert self.groups(range(5), range(2, 8), range(5, 11), range(8, 14)) == [[0, 1, 2, 3]]
 
-    def test_its_order_does_not_matter(self):
+    def test_the_order_of_a_chain_does_not_matter(self):
         chain = [range(8, 14), range(5), range(5, 11), range(2, 8)]
         assert self.groups(*chain) == [[0, 1, 2, 3]]
 
@@ -265,7 +265,7 @@ class TestWhatOnlyTheSpectrumShows:
 
     @pytest.mark.parametrize("name", ["2d-partial", "3d-partial"])
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3)], ids=["affine", "spline"])
-    def test_cohesion_is_what_each_shape_sees_beyond_its_own_dimensions(self, name, warp):
+    def test_cohesion_is_the_least_share_of_an_axis_that_shapes_see(self, name, warp):
         shapes = Shapes(smooth_family(**FAMILIES[name]))
         fitted = DefGPA(warp).fit(shapes).alignment_
         columns, _ = np.linalg.qr(cheapest_axes(shapes, warp)[1][:, : shapes.n_dims + 1])
@@ -295,7 +295,7 @@ class TestWhatOnlyTheSpectrumShows:
         with told_among_others("gap is nearly zero"):
             DefGPA(Affine(), proportions=[4.0, 1.0]).fit(self.hinged()[0])
 
-    def test_nor_can_their_proportions_be_estimated(self):
+    def test_the_prior_is_refused_where_common_landmarks_lie_on_a_line(self):
         with pytest.raises(ShapeError, match=r"'shape_1'.*collinear.*proportions="):
             DefGPA(Affine(), proportions="prior").fit(self.hinged()[0])
 

@@ -133,7 +133,7 @@ class TestRunFolder:
         written(tmp_path / "out", NEW)
         assert mine.stat().st_ino == before
 
-    def test_they_are_copied_where_a_disk_has_no_second_names(self, tmp_path, monkeypatch):
+    def test_files_of_others_are_copied_where_a_disk_has_no_links(self, tmp_path, monkeypatch):
         def refused(*_, **__):
             raise PermissionError(errno.EPERM, "no links here")
 
@@ -353,7 +353,7 @@ def test_a_name_that_no_file_can_have_is_one_sentence(writer, name, tmp_path):
         (ImportError("no module named 'x'"), "no module named 'x'"),
     ],
 )
-def test_what_was_out_of_memory_is_said(error, sentence, monkeypatch, capsys):
+def test_errors_of_memory_are_told_in_words(error, sentence, monkeypatch, capsys):
     from defgpa.cli import _app
 
     def hungry(*arguments, **options):

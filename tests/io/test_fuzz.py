@@ -81,9 +81,7 @@ NAMES = st.lists(st.sampled_from(WORDS) | st.text(max_size=5), min_size=3, max_s
     deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(names=NAMES, labels=NAMES, dim=st.sampled_from((2, 3)))
-def test_whatever_shapes_are_called_they_come_back_or_it_is_said(
-    tmp_path, name, names, labels, dim
-):
+def test_names_of_any_letters_come_back_or_are_noted(tmp_path, name, names, labels, dim):
     points = np.arange(9.0 * dim).reshape(3, 3, dim) / 7
     points[1, 1] = np.nan
     shapes = Shapes.specimens(points, names=names, landmarks=labels)

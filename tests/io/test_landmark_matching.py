@@ -270,7 +270,7 @@ def test_the_note_says_whose_labels_are_taken_where_no_two_files_agree(slicer):
         assert read_shapes(folder).n_landmarks == 3
 
 
-def test_files_of_which_no_two_agree_are_not_told_of_each_word(slicer):
+def test_files_of_which_no_two_agree_get_one_note(slicer):
     for k in range(5):
         folder = slicer(f"s{k}", [*WORDS[:3], f"own {'abcde'[k] * 9}"])
     with pytest.warns(DefgpaWarning) as caught:

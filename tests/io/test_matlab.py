@@ -168,7 +168,7 @@ VISIBLE = np.array([[1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
         "columns",
     ],
 )  # fmt: skip
-def test_visibility_in_any_form_hides_what_was_not_seen(read, save, stored):
+def test_visibility_in_any_form_makes_landmarks_missing(read, save, stored):
     points = some_points()
     document = read(save, {"D": make_cell([p.T for p in points]), "V": stored()})
     expected = np.where(VISIBLE[..., None] == 1, points, np.nan)

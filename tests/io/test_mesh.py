@@ -116,7 +116,7 @@ def test_two_scalar_fields_never_become_one_property(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["ply", "vtk", "vtp"])
-def test_a_vertex_that_was_not_seen_stays_so_where_bytes_allow(tmp_path, suffix):
+def test_a_missing_vertex_stays_missing_where_the_format_has_nan(tmp_path, suffix):
     vertices = np.array(tetrahedron().vertices)
     vertices[2] = np.nan
     again = written_and_read(tmp_path, Mesh(vertices), suffix)
@@ -124,7 +124,7 @@ def test_a_vertex_that_was_not_seen_stays_so_where_bytes_allow(tmp_path, suffix)
 
 
 @pytest.mark.parametrize("suffix", ["obj", "off", "stl"])
-def test_a_vertex_that_was_not_seen_is_refused_elsewhere(tmp_path, suffix):
+def test_a_missing_vertex_is_refused_by_formats_without_nan(tmp_path, suffix):
     vertices = np.array(tetrahedron().vertices)
     vertices[2] = np.nan
     with pytest.raises(FormatError, match="some vertices are not seen"):
@@ -814,7 +814,9 @@ class TestWhatVtkWrites:
     @pytest.mark.parametrize("strips", [False, True])
     @pytest.mark.parametrize("version", [42, 51])
     @pytest.mark.parametrize("binary", [False, True])
-    def test_legacy_files(self, tmp_path, strips, version, binary):
+    def test_legacy_files_of_vtk_are_read_as_vtk_reads_them(
+        self, tmp_path, strips, version, binary
+    ):
         writer = self.vtk.vtkPolyDataWriter()
         writer.SetInputData(self.surface(strips))
         writer.SetFileVersion(version)
@@ -828,7 +830,7 @@ class TestWhatVtkWrites:
     @pytest.mark.parametrize("compressor", ["NONE", "ZLIB", "LZ4", "LZMA"])
     @pytest.mark.parametrize("mode", ["Ascii", "Binary", "Appended raw", "Appended base64"])
     @pytest.mark.parametrize("big", [False, True])
-    def test_xml_files(self, tmp_path, compressor, mode, big):
+    def test_xml_files_of_vtk_are_read_as_vtk_reads_them(self, tmp_path, compressor, mode, big):
         if compressor == "LZ4":
             pytest.importorskip("lz4")
         writer = self.vtk.vtkXMLPolyDataWriter()
@@ -843,7 +845,7 @@ class TestWhatVtkWrites:
         writer.Write()
         self.assert_the_same(tmp_path / "a.vtp", self.vtk.vtkXMLPolyDataReader())
 
-    def test_files_in_pieces(self, tmp_path):
+    def test_xml_files_in_pieces_are_read_as_vtk_reads_them(self, tmp_path):
         writer = self.vtk.vtkXMLPolyDataWriter()
         writer.SetInputData(self.surface(strips=False))
         writer.SetNumberOfPieces(3)

@@ -111,7 +111,7 @@ def test_a_mistake_is_named_with_its_line(morphologika, text, message):
     assert "set.txt" in str(error.value)
 
 
-def test_a_row_too_few_here_and_too_many_there_is_seen(morphologika):
+def test_a_row_too_few_here_and_too_many_there_is_refused(morphologika):
     moved = ROWS.replace("5 6\n'#2\n", "'#2\n5 6\n")
     with pytest.raises(FormatError, match="line 8: expected 3 rows of coordinates; found 2"):
         morphologika(HEAD + moved)
@@ -149,7 +149,7 @@ def test_groups_links_and_faces_survive_a_round_trip(tmp_path):
     assert again.metadata["links"] == shapes.metadata["links"]
 
 
-def test_what_the_format_cannot_hold_is_said(tmp_path):
+def test_a_note_names_what_the_format_cannot_hold(tmp_path):
     shapes = Shapes.specimens([[[1.0, 2.0]], [[3.0, 4.0]]], names=["[a]", "b"], landmarks=["tip"])
     with pytest.warns(DefgpaWarning) as caught:
         write_shapes(shapes, tmp_path / "set.txt")

@@ -120,7 +120,7 @@ def test_many_files_come_in_natural_order(folder, source):
         ("~nobody-of-this-name/a.tps", "cannot be read"),
     ],
 )
-def test_what_is_not_there_is_said_in_one_sentence(folder, source, message):
+def test_a_source_that_is_not_there_is_refused_in_one_sentence(folder, source, message):
     with pytest.raises(FormatError, match=re.escape(message)):
         read_shapes(source)
 
@@ -422,7 +422,7 @@ def test_a_suffix_chooses_the_format_and_one_shape_may_be_a_file(folder):
         (".", "tps", "is a folder, and tps holds all shapes in one file"),
     ],
 )
-def test_what_cannot_be_written_is_said(folder, path, format_, message):
+def test_what_cannot_be_written_is_refused_with_the_reason(folder, path, format_, message):
     with pytest.raises(FormatError, match=re.escape(message)):
         write_shapes(awkward_shapes(2), path, format=format_)
     assert list(folder.iterdir()) == []

@@ -241,7 +241,7 @@ def test_a_result_in_a_folder_that_is_a_file_is_one_sentence(tmp_path):
         defgpa.save(alignment, tmp_path / "file" / "r.npz")
 
 
-def test_the_bytes_of_a_damaged_archive_are_not_told(tmp_path):
+def test_an_error_about_a_damaged_archive_is_short(tmp_path):
     defgpa.save(defgpa.DefGPA(defgpa.Affine()).align(points()), tmp_path / "r.npz")
     damaged = bytearray((tmp_path / "r.npz").read_bytes())
     damaged[26:28] = (2000).to_bytes(2, "little")  # the length of the first name

@@ -221,7 +221,7 @@ def test_a_code_for_missing_counts_only_on_request(read):
     assert coded[3].tolist() == [-1000, 5, 6]
 
 
-def test_the_code_for_missing_works_in_markups_too(read):
+def test_a_code_for_missing_is_replaced_in_markups(read):
     content = {"markups": [markup([*THREE, point("x", [-1000, -1000, -1000])])]}
     assert np.isnan(read(content, missing=-1000.0)[0].points).all(axis=1).tolist() == [
         False,

@@ -35,7 +35,7 @@ def test_formulas_in_names_are_guarded_and_come_back(tmp_path, format_name, suff
     np.testing.assert_array_equal(again.points, points)
 
 
-def test_one_shape_a_file_is_guarded_too(tmp_path):
+def test_formulas_in_labels_of_single_shapes_are_guarded(tmp_path):
     shapes = Shapes.specimens(np.ones((1, 2, 2)), landmarks=["=evil()", "b"])
     write_shapes(shapes, tmp_path / "a.csv", format="csv-points")
     assert "'=evil()" in (tmp_path / "a.csv").read_text()
@@ -59,7 +59,7 @@ def test_a_carriage_return_in_a_name_does_not_split_a_row():
     assert format_csv(["id"], [["a\rb"], ["c"]]) == "id\na b\nc\n"
 
 
-def test_exports_for_r_are_guarded_too(tmp_path):
+def test_formulas_in_exports_for_r_are_guarded(tmp_path):
     pytest.importorskip("rdata")
     rng = np.random.default_rng(0)
     points = rng.normal(size=(8, 2)) + 0.05 * rng.normal(size=(3, 8, 2))

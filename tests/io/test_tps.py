@@ -114,7 +114,7 @@ def test_points_of_curves_follow_the_landmarks(tps):
     np.testing.assert_array_equal(shapes["b"], [[1, 2], [3, 4], [5, 6], [7, 8], [9, 9]])
 
 
-def test_curves_without_landmarks_are_shapes_too(tps):
+def test_curves_without_landmarks_are_shapes(tps):
     first = "LM=0\nOUTLINES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
     assert tps(first * 2).landmarks == ("outline1_1", "outline1_2", "outline1_3")
 
@@ -204,7 +204,7 @@ def test_a_mistake_is_named_with_its_line(tps, text, message):
     assert "wings.tps" in str(error.value)
 
 
-def test_scaled_shapes_read_the_same_again(tps, tmp_path):
+def test_scaled_shapes_are_read_back_equal(tps, tmp_path):
     shapes = tps("LM=2\n1.1 2.7\n3.3 4.9\nSCALE=0.0123456789\nID=a\n")
     write_shapes(shapes, tmp_path / "again.tps")
     assert read_shapes(tmp_path / "again.tps") == shapes
@@ -235,7 +235,7 @@ def test_names_with_line_breaks_are_written_on_one_line(tmp_path):
     assert read_shapes(tmp_path / "set.tps").names == ("a_LM=3", "_b")
 
 
-def test_what_specimens_are_called_after_can_be_said(tps):
+def test_names_are_taken_from_what_is_chosen(tps):
     text = "LM=1\n1 2\nIMAGE=p.jpg\nID=0\nLM=1\n3 4\nIMAGE=q.jpg\nID=1\n"
     assert tps(text).names == tps(text, names="image").names == ("p", "q")
     assert tps(text, names="id").names == ("0", "1")

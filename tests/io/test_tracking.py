@@ -139,7 +139,7 @@ def test_bad_weights_of_an_archive_are_refused_with_a_remedy(tmp_path, weights, 
     assert not read_shapes(path, weights=None).has_weights
 
 
-def test_weights_that_a_format_cannot_hold_are_told():
+def test_weights_are_listed_among_what_a_format_cannot_hold():
     assert "landmark weights" in defgpa.io.find_unsupported_metadata(WEIGHTED, "a.tps")
     assert defgpa.io.find_unsupported_metadata(WEIGHTED, "a.csv") == ()
 

@@ -145,7 +145,7 @@ def test_figures_have_four_digits():
     assert MethodFigures("x", 1234.4, 1.0, 1.0, 2.0, 31.0).cells[1::6] == ("1234", "31")
 
 
-def test_errors_are_told_relative_to_the_size_of_their_own_reference():
+def test_relative_errors_are_shares_of_the_size_of_the_reference():
     """A reference 500 times smaller has errors 500 times smaller, and predicts no better."""
     points = smooth_family(m=30, missing=0.1)
     plain, small = (compare(s * points, [EuclideanGPA()], 5).rows[0] for s in (1.0, 0.002))
@@ -282,7 +282,7 @@ class TestVerdict:
         assert verdict.conclusion == "EUC_d predicts best."
 
 
-def test_where_no_method_can_align_the_reason_is_told():
+def test_the_reason_is_given_where_no_method_can_align():
     with pytest.raises(DefgpaError, match=r"No method can align these shapes\. .*at least 3"):
         compare(smooth_family(m=30)[:, :2], fold_size=1)
 
@@ -390,7 +390,7 @@ def test_every_special_character_of_latex_is_escaped():
     )
 
 
-def test_a_method_of_ones_own_may_fail_in_any_way():
+def test_any_error_of_a_users_method_is_a_failed_row():
     class Broken(EuclideanGPA):
         def fit(self, shapes, y=None):
             raise RuntimeError

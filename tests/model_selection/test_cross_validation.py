@@ -303,7 +303,7 @@ def test_figures_of_shapes_and_landmarks_make_up_the_error(shapes):
     assert cv.error >= cv.alignment.rmse_reference
 
 
-def test_a_landmark_seen_once_is_predicted_but_not_judged():
+def test_a_landmark_visible_in_one_shape_is_predicted_but_not_counted():
     points = smooth_family(seed=7, missing=0.1)
     points[1:, 8] = np.nan
     points[0, 8] = points[0, 9] + 0.1
@@ -427,7 +427,7 @@ def test_refits_are_charged_theta_times_the_landmarks_that_remain(fold_size):
     ],
     ids=lambda settings_: next(iter(settings_)),
 )
-def test_every_setting_holds_for_the_folds_too(settings_):
+def test_every_setting_holds_for_the_folds(settings_):
     points = smooth_family(seed=8, missing=0.1)
     default = cross_validate(DefGPA(**settings_), points, 5)
     refit = cross_validate(DefGPA(**settings_), points, 5, refit=True)
@@ -504,7 +504,7 @@ def test_the_workers_change_no_digit(estimator):
         assert result.error == expected.error
 
 
-def test_ray_changes_no_digit_either():
+def test_ray_changes_no_digit():
     """Where Ray is installed; the project does not ask for it."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     from ray.util.joblib import register_ray
@@ -689,7 +689,7 @@ class Own(ChargedTranslations):
         return 0.0
 
 
-def test_a_fold_of_ones_own_warp_may_fail_in_any_way():
+def test_any_error_of_a_users_warp_in_a_fold_is_named():
     def needs_forty(points):
         if len(points) < 40:
             raise IndexError("too few points for my warp")
@@ -768,7 +768,7 @@ def carried_by_four():
 
 
 @pytest.mark.parametrize("kind", [DefGPA, Refitted])
-def test_what_only_folds_warn_of_is_told_once(kind):
+def test_a_warning_of_folds_only_is_given_once(kind):
     with pytest.warns(DefgpaWarning) as record:
         cv = cross_validate(kind(Affine()), carried_by_four())
     assert not cv.alignment.findings
@@ -793,7 +793,7 @@ class Grumbling(DefGPA):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_what_the_full_fit_warned_of_is_not_repeated(n_jobs, full_shapes):
+def test_folds_do_not_repeat_a_warning_of_the_full_fit(n_jobs, full_shapes):
     with pytest.warns() as record:
         cv = cross_validate(Grumbling(Affine()), full_shapes, 5, n_jobs=n_jobs)
     kinds = [w.category for w in record]

@@ -118,7 +118,7 @@ def test_the_default_grid_is_refined_beside_the_best():
     assert filled.position == actual.position
 
 
-def test_what_the_shapes_show_is_told_of_the_position_that_was_chosen():
+def test_findings_are_those_of_the_chosen_position():
     points = smooth_family(seed=3, n=8, m=16, noise=0.02)
     points[2, [3, 9]] = points[2, [9, 3]]  # two landmarks exchanged
     with warned_of("exchanged"):
@@ -239,7 +239,7 @@ class TestCommandLine:
         assert summary["figures"]["chosen_rigidity"] in path["rigidity"]
         assert summary["parameters"]["rigidity"] == summary["figures"]["chosen_rigidity"]
 
-    def test_what_is_stated_is_held(self, fit):
+    def test_a_stated_smoothing_or_rigidity_is_kept(self, fit):
         few = ("--points-per-axis", "2", "--fold-size", "8", "-q")
         summary = fit("--rigidity", "auto", "--smoothing", "0.01", *few)
         assert summary["smoothing_path"]["smoothing"] == [0.01]

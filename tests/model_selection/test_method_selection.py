@@ -104,7 +104,7 @@ class TestLargeSets:
         assert selection.alignment.shapes.n_landmarks == 43
         assert selection.cross_validation is None
 
-    def test_what_folds_on_all_is_stiffened_and_said(self, wings, monkeypatch):
+    def test_smoothing_that_folds_on_all_landmarks_is_raised_with_a_note(self, wings, monkeypatch):
         limit = 1e-2
         monkeypatch.setattr(
             method_selection,

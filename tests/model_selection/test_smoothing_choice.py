@@ -84,7 +84,7 @@ def test_every_figure_is_that_of_an_estimator_with_that_smoothing(warp, missing)
         np.testing.assert_allclose(datum, alone.alignment.rmse_datum, **EXACT)
 
 
-def test_amounts_far_apart_and_none_at_all_are_exact_too():
+def test_amounts_far_apart_and_none_at_all_have_exact_errors():
     points = smooth_family(seed=2, m=36)
     grid = [0.0, 1e-12, 1e-2, 1e8]
     path = select_smoothing(DefGPA(ThinPlateSpline(3)), points, grid, fold_size=6)
@@ -156,14 +156,14 @@ def test_more_noise_asks_for_more_smoothing():
 # -- the ends of the grid --------------------------------------------------------------------------
 
 
-def test_a_minimum_at_the_soft_end_is_said():
+def test_a_minimum_at_the_soft_end_is_warned_of():
     points = smooth_family(seed=5, bend=0.4, noise=0.0)
     with pytest.warns(DefgpaWarning, match=r"at the smallest smoothing tried, 0\.01.*downwards"):
         path = select_smoothing(DefGPA(), points, [1e-2, 1e-1, 1.0], fold_size=5)
     assert path.at_edge
 
 
-def test_a_minimum_at_the_stiff_end_is_said(rng):
+def test_a_minimum_at_the_stiff_end_is_warned_of(rng):
     points = rng.normal(size=(40, 2)) * [2, 1] + 0.1 * rng.normal(size=(6, 40, 2))
     with pytest.warns(
         DefgpaWarning, match=r"at the largest smoothing tried, 1\b.*affine"
@@ -244,7 +244,7 @@ def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
 
 
 @pytest.mark.parametrize("warp", [ThinPlateSpline(3), Bumps()], ids=["stacked", "refitted"])
-def test_workers_change_no_digit_and_progress_is_told(warp):
+def test_workers_change_no_digit_and_progress_is_reported(warp):
     points = smooth_family(seed=7, missing=0.1)
     findings = []
     alone = select_smoothing(DefGPA(warp), points, GRID, 8, n_jobs=1)
@@ -257,7 +257,7 @@ def test_workers_change_no_digit_and_progress_is_told(warp):
     assert {total for _, total in findings} == {24}
 
 
-def test_what_the_fits_warn_of_is_told_once():
+def test_a_warning_of_all_fits_is_given_once():
     points = smooth_family(seed=8)
     points[2] *= [-1, 1]
     with pytest.warns(DefgpaWarning) as record:
@@ -337,7 +337,7 @@ class TestTheStiffestThatPredictsAsWell:
         assert path.least_value == values[int(np.argmin(cve))]
 
     @wherever_the_best_is
-    def test_its_alignment_and_cross_validation_are_kept(self):
+    def test_the_chosen_alignment_and_its_cross_validation_are_kept(self):
         points = smooth_family(seed=3)
         path = select_smoothing(DefGPA(ThinPlateSpline(4)), points, GRID, fold_size=8)
         again = cross_validate(path.best, points, 8)

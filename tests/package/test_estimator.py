@@ -64,7 +64,7 @@ class TestManners:
         assert model.fit(full_shapes) is model
         assert model.fit(full_shapes, None) is model
 
-    def test_it_stands_in_a_pipeline(self, shapes):
+    def test_an_estimator_works_in_a_pipeline(self, shapes):
         class Centred(TransformerMixin, BaseEstimator):
             def fit(self, points, y=None):
                 return self
@@ -98,7 +98,7 @@ class TestManners:
         DefGPA().fit(points)
         np.testing.assert_array_equal(points, shapes.points)
 
-    def test_fitting_again_forgets(self, full_shapes):
+    def test_a_second_fit_does_not_depend_on_the_first(self, full_shapes):
         model = DefGPA(Affine()).fit(full_shapes)
         new_shapes = smooth_family(seed=9, d=full_shapes.n_dims)
         fresh = DefGPA(Affine()).fit(new_shapes).reference_
@@ -183,7 +183,7 @@ class TestTransform:
         model = DefGPA().fit(twice)
         np.testing.assert_array_equal(model.transform(twice), model.alignment_.aligned)
 
-    def test_any_nan_is_unseen(self, shapes):
+    def test_nan_of_either_sign_is_missing(self, shapes):
         """A NaN of the other sign is still the same shape."""
         model = DefGPA().fit(shapes)
         negative_nan = np.where(shapes.visible[..., None], shapes.points, -np.nan)
@@ -209,7 +209,9 @@ class TestTransform:
 
     @pytest.mark.parametrize("solver", [Dense(), Iterative()])
     @pytest.mark.parametrize("memory_budget", [0, 1 << 30])
-    def test_it_is_the_same_warp_however_it_was_found(self, solver, memory_budget, shapes):
+    def test_warps_of_a_fit_are_used_whatever_solver_found_them(
+        self, solver, memory_budget, shapes
+    ):
         model = DefGPA(solver=solver, memory_budget=memory_budget).fit(shapes)
         np.testing.assert_array_equal(model.transform(shapes), model.alignment_.aligned)
 
@@ -231,11 +233,11 @@ class TestTransform:
 
 
 class TestScore:
-    def test_of_the_fit_it_is_minus_the_error(self, shapes):
+    def test_the_score_of_the_fitted_shapes_is_minus_their_error(self, shapes):
         model = DefGPA().fit(shapes)
         np.testing.assert_allclose(model.score(shapes), -model.alignment_.rmse_reference, **EXACT)
 
-    def test_a_landmark_seen_once_is_not_counted(self, full_shapes):
+    def test_a_landmark_visible_in_one_shape_is_not_counted(self, full_shapes):
         points = full_shapes.points.copy()
         points[1:, 3] = np.nan
         with warned_of("seen in one shape only"):
@@ -254,7 +256,7 @@ class TestScore:
 
 class TestPose:
     @every_warp
-    def test_it_is_that_of_the_given_shape(self, warp, shapes):
+    def test_the_pose_is_that_of_the_given_shape(self, warp, shapes):
         posed = DefGPA(warp).fit(shapes).alignment_.posed_like(shapes.points[2])
         visible = shapes.visible[2]
         reference, target = posed.reference[visible], shapes.points[2][visible]
@@ -262,7 +264,7 @@ class TestPose:
         np.testing.assert_allclose(reference.mean(axis=0), target.mean(axis=0), **EXACT)
 
     @every_warp
-    def test_nothing_else_changes(self, warp, shapes):
+    def test_a_pose_changes_no_error_and_no_size(self, warp, shapes):
         alignment = DefGPA(warp).fit(shapes).alignment_
         posed = alignment.posed_like(shapes.points[2])
         np.testing.assert_allclose(posed.rmse_reference, alignment.rmse_reference, **EXACT)
@@ -272,7 +274,7 @@ class TestPose:
         np.testing.assert_allclose(posed.rmse_datum, alignment.rmse_datum, **EXACT)
         np.testing.assert_array_equal(posed.foldovers, alignment.foldovers)
 
-    def test_it_may_be_taken_again_and_again(self, shapes, rng):
+    def test_a_pose_replaces_the_one_before(self, shapes, rng):
         fitted = DefGPA().fit(shapes).alignment_
         once = fitted.posed_like(shapes.points[2])
         twice = fitted.posed_like(shapes.points[0]).posed_like(shapes.points[2])
@@ -305,7 +307,9 @@ class TestPose:
 class TestRescaled:
     @pytest.mark.filterwarnings("ignore:This warp has no free translations:defgpa.DefgpaWarning")
     @pytest.mark.parametrize("warp", [Affine(), ThinPlateSpline(3), LinearOnly()])
-    def test_of_the_prior_it_is_the_fit_with_those_eigenvalues(self, warp, nearby_shapes):
+    def test_rescaling_a_fit_of_the_prior_gives_the_fit_with_those_eigenvalues(
+        self, warp, nearby_shapes
+    ):
         scale = np.linspace(9.0, 2.0, nearby_shapes.n_dims)
         expected = DefGPA(warp, proportions=scale).fit(nearby_shapes).alignment_
         result = DefGPA(warp, proportions="prior").fit(nearby_shapes).alignment_.rescaled(scale)
@@ -314,7 +318,7 @@ class TestRescaled:
         np.testing.assert_array_equal(result.eigenvalues, scale)
         np.testing.assert_allclose(result.rmse_datum, expected.rmse_datum, **EXACT)
 
-    def test_in_any_pose(self, shapes):
+    def test_an_alignment_is_rescaled_in_any_pose(self, shapes):
         scale = np.linspace(9.0, 2.0, shapes.n_dims)
         fitted = DefGPA().fit(shapes).alignment_
         posed = fitted.posed_like(shapes.points[1])
@@ -325,7 +329,7 @@ class TestRescaled:
         assert_same_shape(back.reference, posed.reference)
         assert_same_shape(back.aligned, posed.aligned)
 
-    def test_with_landmarks_that_one_shape_only_sees(self):
+    def test_lone_landmarks_are_rescaled_with_the_others(self):
         points = smooth_family(seed=4)
         points[1:, 3] = np.nan
         points[0, 3] += 9.0
@@ -352,21 +356,21 @@ class TestAlignment:
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 0
 
-    def test_residuals_are_distances_and_nan_where_unseen(self, shapes):
+    def test_residuals_are_distances_and_nan_where_missing(self, shapes):
         fitted = DefGPA().fit(shapes).alignment_
         expected = np.linalg.norm(fitted.aligned - fitted.reference, axis=2)
         np.testing.assert_array_equal(fitted.residuals, expected)
         np.testing.assert_array_equal(np.isnan(fitted.residuals), ~shapes.visible)
         np.testing.assert_array_equal(np.isnan(fitted.datum_residuals), ~shapes.visible)
 
-    def test_it_knows_what_it_was_made_of(self, shapes):
+    def test_an_alignment_holds_its_shapes_and_warps(self, shapes):
         model = DefGPA().fit(shapes)
         assert model.alignment_.shapes == shapes
         assert len(model.warps_) == shapes.n_shapes
         assert model.reference_ is model.alignment_.reference
         assert model.warps_ is model.alignment_.warps
 
-    def test_its_diagnostics_say_how_it_was_found(self, shapes):
+    def test_diagnostics_name_the_solver_and_its_figures(self, shapes):
         dense = DefGPA().fit(shapes).alignment_.diagnostics
         assert dense.method == "dense"
         assert dense.storage == "StoredFactor"

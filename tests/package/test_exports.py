@@ -246,7 +246,7 @@ def test_2d_shapes_have_no_meshes():
 
 
 @pytest.mark.parametrize("to", ["slicermorph", "r", "morphoj", "meshes"])
-def test_a_saved_result_is_exported_and_what_to_do_next_is_said(to, partial, run, tmp_path):
+def test_a_saved_result_is_exported_with_advice_what_to_do_next(to, partial, run, tmp_path):
     defgpa.save(partial, tmp_path / "result.npz")
     out, _ = run.succeed("export", tmp_path / "result.npz", "-o", tmp_path / to, "--to", to)
     assert {"slicermorph": "Slicer", "r": "readRDS", "morphoj": "MorphoJ", "meshes": "viewer"}[
@@ -296,7 +296,7 @@ def test_columns_and_groups_of_the_input_stay_beside_the_marks(run, tmp_path):
     assert table[8][:4] == ["shape_8", "m", "", "late"]
 
 
-def test_nothing_missing_is_said(run, tmp_path):
+def test_complete_says_that_nothing_is_missing(run, tmp_path):
     defgpa.write_shapes(Shapes(smooth_family(seed=53)), tmp_path / "whole.tps")
     out, _ = run.succeed("complete", tmp_path / "whole.tps", "-o", tmp_path / "done")
     assert "Nothing is missing" in out
@@ -324,7 +324,7 @@ def test_warp_and_method_can_be_chosen(run, tmp_path):
     assert "used" in out
 
 
-def test_identifiers_of_the_files_are_carried_to_the_table_of_specimens(tmp_path):
+def test_identifiers_of_the_files_are_in_the_table_of_specimens(tmp_path):
     from defgpa.io import read_shapes
 
     rng = np.random.default_rng(0)

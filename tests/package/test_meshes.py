@@ -89,7 +89,7 @@ def test_the_error_of_the_reference_is_a_scalar_field(alignment):
     np.testing.assert_allclose(np.sqrt(total), alignment.rmse_reference, **EXACT)
 
 
-def test_an_aligned_shape_is_a_mesh_with_its_own_error(alignment):
+def test_an_aligned_shape_is_a_mesh_with_the_error_of_each_landmark(alignment):
     name = alignment.shapes.names[1]
     mesh = make_aligned_mesh(alignment, name, faces=[[5, 6, 7]])
     visible = alignment.shapes.visible[1]

@@ -110,7 +110,7 @@ class TestWhatIsAccepted:
         np.testing.assert_array_equal(shapes.faces, [[0, 1, 2]])
         assert shapes.metadata == {"images": ("a", "b", "c", "d"), "space": "LPS"}
 
-    def test_they_say_what_they_are(self):
+    def test_repr_counts_shapes_landmarks_and_missing(self):
         assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing)"
         one_hole = with_entry((1, 3), np.nan)
         expected = "Shapes(4 shapes, 30 landmarks, 2-D, 1 of 120 missing)"
@@ -332,14 +332,14 @@ class TestSpecimens:
     def test_a_shape_may_be_all_missing(self):
         assert Shapes.specimens(with_entry(2, np.nan)).visible[2].sum() == 0
 
-    def test_a_landmark_may_be_seen_nowhere(self):
+    def test_a_landmark_may_be_missing_in_all_specimens(self):
         assert Shapes.specimens(with_entry((slice(None), 7), np.nan)).views[7] == 0
 
-    def test_but_half_a_landmark_is_still_refused(self):
+    def test_half_a_landmark_is_refused_of_specimens(self):
         with pytest.raises(ShapeError, match="half missing"):
             Shapes.specimens(with_entry((1, 3, 1), np.nan))
 
-    def test_and_fit_checks_the_rest(self):
+    def test_a_fit_refuses_one_specimen(self):
         with pytest.raises(ShapeError, match="At least 2 shapes"):
             DefGPA().fit(Shapes.specimens(FULL[:1]))
 

@@ -42,13 +42,13 @@ def test_no_turn_or_scaling_brings_a_superimposed_shape_nearer(alignment):
         assert (np.nansum((turned - reference) ** 2, axis=(1, 2)) > distances).all()
 
 
-def test_carried_shapes_are_complete_and_near_what_was_seen(alignment):
+def test_back_projected_shapes_are_complete_and_near_the_visible_landmarks(alignment):
     assert np.isfinite(alignment.back_projected).all()
     error = np.nanmean((alignment.back_projected - alignment.superimposed) ** 2)
     assert error < 0.25 * np.nanmean((alignment.reference - alignment.superimposed) ** 2)
 
 
-def test_carried_and_superimposed_share_the_pose(alignment):
+def test_back_projected_and_superimposed_shapes_share_the_pose(alignment):
     """Their difference is the datum-space residual, in the size of the reference."""
     distances = np.linalg.norm(alignment.back_projected - alignment.superimposed, axis=2)
     ratio = distances / alignment.datum_residuals
@@ -67,7 +67,7 @@ def test_a_mirrored_specimen_keeps_its_side():
     assert np.linalg.det(turn) > 0
 
 
-def test_rigid_motions_carry_the_reference_itself():
+def test_rigid_motions_project_the_reference_back_as_it_is():
     a = EuclideanGPA(scaling=True).fit(smooth_family(seed=9)).alignment_
     assert max(left_over(shape, a.reference) for shape in a.back_projected) < 1e-12
 
@@ -86,7 +86,7 @@ def test_transform_hands_on_the_space_that_is_asked_for(estimator, output):
     assert model.score(shapes) == pytest.approx(-model.alignment_.rmse_reference)
 
 
-def test_new_shapes_are_carried_as_those_of_the_fit_are():
+def test_new_shapes_are_back_projected_like_those_of_the_fit():
     """A new shape whose coordinates are those of the fit, but for a motion, ends as they do."""
     shapes = smooth_family(seed=11)
     model = DefGPA(ThinPlateSpline(3), output="back_projected").fit(shapes)

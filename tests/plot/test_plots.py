@@ -351,7 +351,7 @@ def test_the_residual_map_holds_the_residuals_and_rings_the_worst(plane):
     assert label == "distance from the reference (mm)\ngrey: missing"
 
 
-def test_unseen_landmarks_are_grey_in_the_residual_map(plane):
+def test_missing_landmarks_are_grey_in_the_residual_map(plane):
     image = plot.residual_map(plane, flat()).image
     assert tuple(image.get_cmap().get_bad()) == to_rgba(_style.MISSING)
     np.testing.assert_array_equal(image.get_array().mask, ~plane.shapes.visible)
@@ -386,7 +386,7 @@ def test_with_more_landmarks_than_columns_a_cell_holds_the_largest():
     assert ax.get_xlabel() == "landmark (3 to a cell)"
 
 
-def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
+def test_the_missing_map_is_one_where_a_landmark_is_missing(plane):
     ax = flat()
     image = plot.missing_map(plane.shapes, ax).image
     np.testing.assert_array_equal(np.asarray(image.get_array()), ~plane.shapes.visible)
@@ -395,7 +395,7 @@ def test_the_missing_map_is_one_where_a_landmark_was_not_seen(plane):
     assert texts == [f"visible ({100 - 100 * share:.1f} %)", f"missing ({100 * share:.1f} %)"]
 
 
-def test_the_share_of_unseen_landmarks_is_right_for_an_incomplete_last_cell():
+def test_the_share_of_missing_landmarks_is_right_for_an_incomplete_last_cell():
     points = np.random.default_rng(0).normal(size=(3, 1_201, 2))
     points[0, 1], points[1, 1_200] = np.nan, np.nan
     shown = np.asarray(plot.missing_map(Shapes.specimens(points), flat()).image.get_array())

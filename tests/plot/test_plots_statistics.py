@@ -365,7 +365,7 @@ def test_ellipses_are_so_many_standard_deviations_from_the_mean(alignment):
     np.testing.assert_allclose(lengths, 9.0, rtol=1e-6)
 
 
-def test_a_landmark_seen_once_has_no_spread():
+def test_a_landmark_visible_in_one_shape_has_no_spread():
     points = smooth_family(seed=64, n=6, m=20)
     points[1:, 3] = np.nan
     with pytest.warns(Warning, match="one shape only"):

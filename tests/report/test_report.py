@@ -147,7 +147,7 @@ def test_every_figure_has_a_sentence_and_no_cve_is_made_up(page, wings):
     assert made.prose.count("RMSE_r") >= 2
 
 
-def test_it_says_describe_fit(page, wings):
+def test_the_page_describes_the_fit(page, wings):
     made = page(wings, title="Wings & stings", provenance={"input": "wings.tps"})
     assert "Wings & stings" in made.prose
     assert "24 specimens with 43 landmarks in 2-D (18 of 1,032 (1.7 %) missing)" in made.prose
@@ -278,7 +278,7 @@ def test_worries_come_first_and_in_plain_words(page):
     assert "No problems found" not in made
 
 
-def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
+def test_foldovers_and_findings_of_folds_are_listed_as_problems(page, wings, wings_cv):
     foldovers = np.zeros(24, dtype=int)
     foldovers[5] = 3
     alignment = replace(wings)
@@ -291,7 +291,7 @@ def test_folds_and_hard_folds_are_worries_too(page, wings, wings_cv):
     assert "'bee'" in made
 
 
-def test_all_is_well_is_said_as_well(page, wings):
+def test_the_page_says_where_no_problems_were_found(page, wings):
     made = page(wings).prose
     assert "No problems found" in made
     assert "Check this first" not in made
@@ -366,7 +366,7 @@ def test_methods_are_compared_and_the_best_predictor_is_marked(page, wings):
     ],
     ids=["rigid", "similarity", "affine"],
 )
-def test_methods_without_a_spectrum_have_a_report_too(page, estimator, words):
+def test_methods_without_a_spectrum_have_a_report(page, estimator, words):
     call = repr(estimator)
     made = page(clone(estimator).fit(smooth_family()).alignment_)
     assert words in made.prose
@@ -402,7 +402,7 @@ def pasted(made):
 
 @pytest.mark.parametrize("proportions", ["rigid", "prior", [50.0, 20.0]], ids=str)
 @pytest.mark.parametrize("saved", [False, True])
-def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved, proportions):
+def test_the_python_of_the_page_repeats_the_fit(page, tmp_path, saved, proportions):
     points = smooth_family(seed=3)
     if saved:
         points[2, 5] = -9.0
@@ -418,7 +418,7 @@ def test_to_do_it_again_is_complete_enough_to_paste(page, tmp_path, saved, propo
     np.testing.assert_array_equal(model.alignment_.aligned, alignment.aligned)
 
 
-def test_the_command_is_there_to_be_typed_again(page):
+def test_the_page_shows_its_command(page):
     made = page(fitted(), provenance={"command": "defgpa fit 'my wings.tps'", "operator": "me"})
     assert "defgpa fit 'my wings.tps'" in made.prose
     assert "operator me" in made.prose
@@ -659,7 +659,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=format_code)
-def test_the_code_to_do_it_again_makes_the_same_model(model):
+def test_the_code_of_a_model_makes_an_equal_model(model):
     assert eval(format_code(model), vars(defgpa.warps)) == model
 
 

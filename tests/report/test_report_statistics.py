@@ -202,7 +202,7 @@ def test_size_asymmetry_intervals_and_pairs_of_rates_are_in_the_report(tmp_path)
         assert re.search(rf">{group}</t.>\s*<td[^>]*>{format_number(length)}</td>", page)
 
 
-def test_nothing_found_is_said_as_well(tmp_path):
+def test_the_page_says_where_nothing_is_significant(tmp_path):
     data = {"kind": list("abab") * 3}
     model = procrustes_anova("shape ~ kind", moths(), data, 99)
     far = landmark_differences(moths(), data["kind"], 99)
@@ -212,7 +212,7 @@ def test_nothing_found_is_said_as_well(tmp_path):
     assert "0 of 8 landmarks differ." in text
 
 
-def test_points_that_passed_a_neighbour_are_told(tmp_path):
+def test_points_that_passed_a_neighbour_are_named_on_the_page(tmp_path):
     points, curves = passing_points()
     with warned_of("shape_6", "past"):
         slid = defgpa.slide(points, curves, by="procrustes")

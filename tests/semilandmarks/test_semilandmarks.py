@@ -270,7 +270,7 @@ def test_the_first_point_of_a_curve_may_coincide_with_a_landmark():
     np.testing.assert_allclose(slid[:, :24], alone, atol=0.02)
 
 
-def test_a_landmark_seen_once_is_let_be():
+def test_a_landmark_visible_in_one_shape_does_not_slide():
     points = np.concatenate([jittered(), np.full((8, 1, 2), np.nan)], axis=1)
     points[3, 24] = points[3, 4] + 0.1
     slid = slide(points, [CURVE])
@@ -612,7 +612,7 @@ def test_a_damaged_slider_file_is_told_by_line(tmp_path, text, words):
         read_sliders(file, Shapes.specimens(np.zeros((1, 4, 2))))
 
 
-def test_a_slider_file_that_is_not_there_is_told():
+def test_a_slider_file_that_is_not_there_is_refused():
     with pytest.raises(FormatError, match=r"nowhere\.csv cannot be read: No such file"):
         read_sliders("nowhere.csv", Shapes.specimens(np.zeros((1, 4, 2))))
 
@@ -714,7 +714,7 @@ def test_resampling_passes_over_missing_and_repeated_points():
         ({"curves": [CURVE], "meshes": {"nobody": ball(4)}}, "no such shape"),
     ],
 )
-def test_what_cannot_slide_is_told(words, sentence):
+def test_what_cannot_slide_is_refused(words, sentence):
     with pytest.raises(DefgpaError, match=sentence):
         slide(jittered(), **words)
 

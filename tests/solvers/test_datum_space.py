@@ -103,7 +103,7 @@ def test_same_input_gives_the_same_bits_and_is_not_touched(points, method):
 
 
 @every_method
-def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points, method):
+def test_a_landmark_visible_in_one_shape_is_put_where_that_shape_has_it(points, method):
     for i in (0, 2):
         lone = int(np.argmax(~np.isnan(points[i, :, 0])))
         holed = points.copy()
@@ -115,7 +115,7 @@ def test_a_landmark_seen_once_is_put_where_its_shape_has_it(points, method):
 
 @every_method
 @pytest.mark.parametrize("d", [2, 3])
-def test_a_landmark_seen_nowhere_is_named(d, method):
+def test_a_landmark_missing_everywhere_is_named(d, method):
     points = smooth_family(seed=9, d=d)
     points[:, 5] = np.nan
     with pytest.raises(DegenerateShapeError, match="Landmark '6' is missing in every shape"):

@@ -78,7 +78,7 @@ def test_every_landmark_is_a_regression_on_the_maps(points):
         np.testing.assert_allclose(solved, place, **PARITY)
 
 
-def test_slope_is_the_pull_that_is_left_over_the_whole(points, rng):
+def test_relative_gradient_is_the_norm_of_the_gradient_over_that_of_its_terms(points, rng):
     shapes = CentredShapes.from_points(points)
     n, m, d = points.shape
     span = AffinePoint.from_reference(shapes, rng.normal(size=(d, m)))

@@ -73,7 +73,7 @@ def test_reference_equals_that_of_the_published_program(name, run):
     np.testing.assert_allclose(fit.reference.T, published["S"], rtol=0, atol=1e-2)
 
 
-def test_face_with_every_landmark_taken_as_seen_has_the_printed_error():
+def test_face_with_every_landmark_visible_has_the_printed_error():
     with np.load(shared_data("face2d.npz"), allow_pickle=False) as archive:
         points, everything = archive["points"], archive["points_all"]
     fit = fit_rigid(everything)
@@ -112,7 +112,7 @@ def test_reference_of_similarities_is_a_mean_weighted_by_squared_size(points):
     np.testing.assert_allclose(mean / weights.sum(axis=1)[:, np.newaxis], fit.reference, **EXACT)
 
 
-def test_slope_is_the_torque_over_the_lever(d, rng):
+def test_relative_gradient_is_the_torque_over_the_lever(d, rng):
     points = smooth_family(seed=10, d=d)
     n = len(points)
     turns = special_ortho_group.rvs(d, size=n, random_state=rng).reshape(n, d, d)
@@ -370,7 +370,7 @@ def test_shapes_are_linked_through_others(d, rng):
 
 
 @pytest.mark.parametrize(("n", "m"), [(9, 30), (30, 9)], ids=["by shapes", "by landmarks"])
-def test_ties_are_solved_like_their_matrix(n, m, rng):
+def test_the_laplacian_of_shared_landmarks_is_solved_like_its_matrix(n, m, rng):
     points = smooth_family(seed=6, n=n, m=m, missing=0.3)
     weights = rng.uniform(0.5, 2, size=n)
     shapes = CentredShapes.from_points(points)

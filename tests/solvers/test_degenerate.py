@@ -61,7 +61,7 @@ def test_coincident_landmarks_are_refused_and_the_shape_is_named(d, where):
 
 
 @DIMS
-def test_so_it_is_with_the_few_landmarks_that_a_shape_sees(d):
+def test_visible_landmarks_on_a_line_are_refused(d):
     points = smooth_family(seed=2, d=d)
     points[1, d + 2 :] = np.nan
     points[1, : d + 2] = np.outer(np.arange(d + 2), np.arange(1, d + 1))
@@ -148,7 +148,7 @@ def test_two_shapes_are_enough(warp, d):
 @every_warp
 @DIMS
 @pytest.mark.parametrize("n", [2, 5])
-def test_as_few_landmarks_as_an_affine_map_needs_are_matched_exactly(warp, d, n):
+def test_landmarks_as_few_as_an_affine_map_needs_are_matched_exactly(warp, d, n):
     points = smooth_family(seed=9, n=n, m=d + 1, d=d)
     fitted = DefGPA(warp).fit(points).alignment_
     assert fitted.rmse_reference < 1e-9
@@ -157,7 +157,7 @@ def test_as_few_landmarks_as_an_affine_map_needs_are_matched_exactly(warp, d, n)
 
 @every_warp
 @DIMS
-def test_a_shape_that_sees_as_few_says_nothing_about_the_reference(warp, d):
+def test_a_shape_with_d_plus_1_landmarks_does_not_change_the_reference(warp, d):
     """Any reference is an affine image of d + 1 landmarks: that shape costs nothing."""
     points = smooth_family(seed=10, n=6, d=d)
     with_few = points.copy()

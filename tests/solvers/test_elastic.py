@@ -210,7 +210,7 @@ def test_the_rigid_end_with_scaling_is_that_of_shapes_of_one_size(d):
      Polynomial(smoothing=1e12), defgpa.warps.landmark_kernel(smoothing=1e12)],
     ids=["spline", "radial", "free form", "polynomial", "kernel"],
 )  # fmt: skip
-def test_warps_that_cannot_afford_to_bend_are_rigid_too(warp):
+def test_stiff_warps_of_every_family_are_rigid(warp):
     points = smooth_family(seed=2, bend=0.4, missing=0.2)
     rigid = EuclideanGPA().fit(points).alignment_
     alignment = ElasticGPA(warp, np.inf, scaling=False).fit(points).alignment_
@@ -480,7 +480,7 @@ def test_a_saved_result_comes_back(tmp_path):
     )
 
 
-def test_its_result_serves_whatever_an_alignment_serves(tmp_path):
+def test_an_elastic_alignment_works_with_the_other_functions(tmp_path):
     points = smooth_family(seed=2, n=6, m=25, missing=0.1, bend=0.3)
     model = ElasticGPA(ThinPlateSpline(3), 0.5).fit(points)
     a = model.alignment_
@@ -504,7 +504,7 @@ def test_its_result_serves_whatever_an_alignment_serves(tmp_path):
     np.testing.assert_allclose(picture.origin + centre, b.aligned[1, number], atol=1.5)
 
 
-def test_it_has_the_manners_of_an_estimator():
+def test_the_elastic_estimator_is_cloned_and_checks_its_parameters():
     from sklearn.base import clone
 
     model = ElasticGPA(ThinPlateSpline(3), 0.5, False)
@@ -534,7 +534,7 @@ def test_a_descent_that_is_cut_short_says_so():
     assert not model.alignment_.diagnostics.converged
 
 
-def test_starts_that_end_in_different_places_are_told_of():
+def test_starts_that_end_in_different_places_are_a_finding():
     geometry = measure_geometry(np.ones((3, 4, 2)), np.ones((3, 4), bool))
     anchors = Anchors(CentredSums.of(geometry), np.ones(3, int))
     reference, sure = np.arange(8.0).reshape(4, 2), np.ones((), bool)

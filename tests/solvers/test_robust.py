@@ -170,7 +170,7 @@ def test_result_is_saved_with_its_rejection(family, tmp_path):
     assert loaded.rmse_reference == alignment.rmse_reference
 
 
-def test_breakdown_is_told(family):
+def test_breakdown_is_a_finding(family):
     points = np.array(family.shapes.points)
     rng = np.random.default_rng(0)
     points[:9, 6] += rng.normal(size=(9, points.shape[2]))

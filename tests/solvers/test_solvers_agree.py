@@ -126,7 +126,7 @@ def test_the_alignment_is_the_same_however_it_is_found(warp, storage, solver, ma
 
 
 @every_storage
-def test_so_it_is_for_a_warp_of_ones_own(storage, many, held):
+def test_the_alignment_of_a_users_warp_is_the_same_however_it_is_found(storage, many, held):
     class MyAffine(ChargedTranslations):
         def penalty(self):
             return np.diag([1e-3] * many.n_dims + [0.0])
@@ -188,7 +188,7 @@ def test_few_features_are_stored_even_for_many_landmarks():
 
 
 class TestIterating:
-    def test_it_stops_as_soon_as_it_is_there(self, many):
+    def test_iterations_stop_after_tens_of_products(self, many):
         """A good start and a good idea of the inverse: tens of products, not hundreds."""
         actual = DefGPA(solver=Iterative()).fit(many).alignment_.diagnostics
         assert actual.n_products < 100
@@ -205,13 +205,13 @@ class TestIterating:
             alignment.reference, DefGPA(warp, solver=Dense()).fit(shapes).reference_, rtol=AGREED
         )
 
-    def test_too_few_products_are_confessed(self):
+    def test_too_few_products_are_warned_of(self):
         shapes = Shapes(smooth_family(**DATA["3d-partial"]))
         with warned_of("stopped after", "products", "Dense()"):
             alignment = DefGPA(solver=Iterative(max_products=1)).fit(shapes).alignment_
         assert not alignment.diagnostics.converged
 
-    def test_a_tiny_gap_is_solved_or_confessed(self, rng):
+    def test_a_tiny_gap_is_solved_or_reported_as_not_converged(self, rng):
         """The d-th and the next eigenvalue a millionth apart: the right axes, or a warning."""
         m, d = 200, 2
         basis, _ = np.linalg.qr(rng.normal(size=(m, m)))

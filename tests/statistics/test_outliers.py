@@ -146,7 +146,7 @@ def test_very_many_landmarks_are_predicted_in_shares():
     assert (row["name"], row["landmark"]) == ("shape_3", "101")
 
 
-def test_too_few_specimens_are_told():
+def test_too_few_specimens_are_refused():
     with pytest.raises(ShapeError, match=r"at least 4 specimens; there are 3"):
         outliers(aligned(smooth_family(seed=46, n=3)))
 
@@ -157,7 +157,7 @@ def test_shapes_that_do_not_differ_have_no_odd_one(rng):
         outliers(EuclideanGPA().align(same))
 
 
-def test_it_prints_briefly_and_goes_to_pandas():
+def test_outliers_print_briefly_and_go_to_pandas():
     actual = outliers(aligned(smooth_family(seed=5, n=30)))
     assert repr(actual) == str(actual)
     assert "of 30 specimens more than 1.5 × IQR above" in str(actual)

@@ -185,7 +185,7 @@ def test_missing_landmarks_are_completed_as_complete_does_and_counted(family):
     assert ShapePCA().fit(alignment).provenance_.n_completed == 3
 
 
-def test_shapes_without_an_alignment_are_completed_too(family):
+def test_shapes_without_an_alignment_are_completed(family):
     partial = family.copy()
     partial[2, 3] = np.nan
     sample = build_sample(partial)
@@ -298,7 +298,7 @@ def robust():
 
 
 class TestLandmarksThatARobustFitRejects:
-    def test_they_are_analysed_as_measured_and_counted(self, robust):
+    def test_rejected_landmarks_are_analysed_as_measured_and_counted(self, robust):
         measured = build_sample(robust)
         np.testing.assert_allclose(measured.tangents, tangent_space(robust.shapes.points))
         assert measured.provenance.n_completed == 0
@@ -306,14 +306,14 @@ class TestLandmarksThatARobustFitRejects:
         assert "that the robust fit rejected" in str(measured.provenance)
         assert measured.take([0, 1]).provenance.n_rejected < len(robust.rejected)
 
-    def test_they_are_completed_on_request(self, robust):
+    def test_rejected_landmarks_are_completed_on_request(self, robust):
         completed = build_sample(robust, rejected="completed")
         assert completed.provenance.n_completed == len(robust.rejected)
         assert "among these" in str(completed.provenance)
         error = np.linalg.norm(completed.shapes.points[2, 5] - robust.shapes.points[2, 5])
         assert error > 0.3 * np.linalg.norm(np.ptp(robust.shapes.points[2], axis=0))
 
-    def test_missing_ones_beside_them_are_completed_without_them(self, robust):
+    def test_missing_landmarks_are_completed_without_rejected_ones(self, robust):
         points = np.array(robust.shapes.points)
         points[4, 7] = np.nan
         with pytest.warns(DefgpaWarning, match="robust fit left out"):

@@ -88,7 +88,7 @@ def test_what_is_taken_out_need_not_be_kept_to_leave_the_rest(shapes):
     np.testing.assert_allclose(few.without([1]), many.without([1]), **EXACT)
 
 
-def test_components_of_the_carried_reference_are_classical_where_warps_follow_everything():
+def test_components_of_back_projected_shapes_are_classical_where_warps_fit_exactly():
     """No smoothing, affine shapes: what is carried is what was measured."""
     rng = np.random.default_rng(0)
     base = rng.normal(size=(20, 2)) * [3, 2]
@@ -104,7 +104,7 @@ def test_components_of_the_carried_reference_are_classical_where_warps_follow_ev
     assert smooth.sums_of_squares_.residual < 1e-9 * total
 
 
-def test_noise_is_the_rest_and_bending_is_smooth():
+def test_noise_is_in_the_residual_sum_and_bending_in_the_smooth_one():
     calm = ShapePCA().fit(fitted(smooth_family(seed=32, noise=0.0), ThinPlateSpline(5)))
     noisy = ShapePCA().fit(fitted(smooth_family(seed=32, noise=0.1), ThinPlateSpline(5)))
     assert noisy.sums_of_squares_.residual > 3 * calm.sums_of_squares_.residual
@@ -112,7 +112,7 @@ def test_noise_is_the_rest_and_bending_is_smooth():
     assert ShapePCA().fit(smooth_family(seed=32)).sums_of_squares_ is None
 
 
-def test_the_rest_is_over_what_is_seen_at_unit_size():
+def test_the_residual_sum_is_over_visible_landmarks_at_unit_size():
     a = fitted(smooth_family(seed=33, missing=0.2))
     sizes = np.linalg.norm(
         np.where(np.isnan(a.superimposed), a.back_projected, a.superimposed)

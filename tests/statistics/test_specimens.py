@@ -43,7 +43,7 @@ def test_the_columns_and_their_order():
     assert specimens(a, groups=range(6))["group"] == [0, 1, 2, 3, 4, 5]
 
 
-def test_groups_that_nobody_gave_are_empty_and_too_few_are_refused():
+def test_groups_are_empty_by_default_and_too_few_are_refused():
     a = fitted(smooth_family(seed=1))
     assert specimens(a)["group"] == [""] * 6
     with pytest.raises(ShapeError, match=r"one group a shape, 6 in all; got 2"):
@@ -104,7 +104,7 @@ def test_distances_are_those_of_the_classical_tangent_space():
     np.testing.assert_allclose(actual, np.linalg.norm(x - x.mean(axis=0), axis=(1, 2)), **EXACT)
 
 
-def test_a_mirrored_specimen_is_told():
+def test_a_mirrored_specimen_is_marked_in_the_table():
     points = smooth_family(seed=7, n=7, bend=0.05)
     points[2] *= [-1.0, 1.0]
     with pytest.warns(DefgpaWarning):

@@ -91,7 +91,7 @@ def test_the_penalty_is_the_bending_integral(d, share, seed):
 
 
 @CASES
-def test_those_are_the_second_derivatives_of_the_warp(d, share, rng):
+def test_second_derivatives_by_hand_are_those_of_the_warp(d, share, rng):
     warp = bent_warp(d)
     points = rng.normal(size=(40, d))
     step = 1e-5

@@ -97,7 +97,7 @@ def test_a_negative_weight_is_refused(full_shapes):
         DefGPA(centering=SoftCentering(-1.0)).fit(full_shapes)
 
 
-def test_too_weak_a_charge_is_told_with_one_that_is_enough():
+def test_too_small_a_nu_is_a_finding_that_names_one_large_enough():
     points = smooth_family(seed=1, n=5, m=24)
     points += 0.3 - points.mean(axis=1, keepdims=True)
 

@@ -134,7 +134,7 @@ def test_control_points_of_points_in_their_own_axes_stand_there_exactly(d, rng):
     np.testing.assert_allclose(cdist(result, expected).min(axis=1), 0, **EXACT)
 
 
-def test_control_points_ignore_what_is_not_seen(shapes):
+def test_control_points_ignore_missing_landmarks(shapes):
     bases = ThinPlateSpline(3).bases(
         measure_geometry(np.nan_to_num(shapes.points, nan=99.0), shapes.visible)
     )

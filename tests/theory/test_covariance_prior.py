@@ -51,7 +51,7 @@ def test_mirrored_copies_count_like_the_others(d):
     np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
 
-def test_it_is_algorithm_1(full_shapes):
+def test_the_prior_is_algorithm_1_of_the_paper(full_shapes):
     """Unit singular values side by side, their leading left vector, times the mean length."""
     roots = np.stack([extents(shape) for shape in full_shapes], axis=1)
     lengths = np.linalg.norm(roots, axis=0)
@@ -177,7 +177,7 @@ class TestManyShapes:
         np.testing.assert_allclose(np.sqrt(prior(copies)), scales.mean() * extents(base), **EXACT)
 
     @DIMS
-    def test_it_agrees_closely_with_the_pairs(self, d):
+    def test_completion_through_one_shape_agrees_closely_with_the_pairs(self, d):
         points = smooth_family(seed=3, n=40, m=40, d=d, missing=0.25)
         pairs = prior(points)
         through_one = prior(points, paired=1)

@@ -30,7 +30,7 @@ def test_the_quadratic_form_is_the_cost_of_the_best_warps(warp, shapes, rng):
 
 
 @every_warp
-def test_the_warps_of_an_alignment_are_those_regressions(warp, shapes):
+def test_the_warps_of_an_alignment_are_ridge_regressions_onto_the_reference(warp, shapes):
     result = DefGPA(warp).fit(shapes).alignment_
     for fitted, (points, visible) in zip(result.warps, visible_parts(shapes), strict=True):
         basis = warp.basis(points)

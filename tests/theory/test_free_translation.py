@@ -18,7 +18,9 @@ def test_the_reference_is_centred(warp, shapes):
 
 
 @WITHOUT
-def test_and_the_reference_is_off_centre_and_the_diagnostics_say_so(warp, nearby_shapes):
+def test_without_free_translations_the_reference_is_off_centre_as_diagnostics_say(
+    warp, nearby_shapes
+):
     result = DefGPA(warp).fit(nearby_shapes).alignment_
     assert np.linalg.norm(result.reference.mean(axis=0)) > 1e-3
     ones = np.ones(nearby_shapes.n_landmarks)

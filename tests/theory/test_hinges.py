@@ -53,7 +53,7 @@ def kinds(findings):
 @SEEDS
 @DIMS
 @every_warp
-def test_the_reference_is_the_truth_and_the_free_directions_are_told(seed, d, warp):
+def test_the_reference_is_the_truth_and_free_directions_are_a_finding(seed, d, warp):
     points, base = hinged(seed, d)
     alignment = DefGPA(warp).align(points)
     assert error(alignment.reference, base) < 0.01
@@ -86,7 +86,7 @@ def test_the_error_falls_with_the_noise(d, warp):
 @pytest.mark.parametrize("seed", range(3))
 @DIMS
 @every_warp
-def test_folds_are_settled_and_told_like_refits(seed, d, warp):
+def test_folds_of_hinges_are_settled_and_reported_like_refits(seed, d, warp):
     points, base = hinged(seed, d)
     shapes, model = Shapes(points), DefGPA(warp)
     folded = FoldedModel.fit(model, shapes)
@@ -132,7 +132,7 @@ def scattered(seed, d, spread=1.0, m=20, n=10, links=6, noise=0.01):
 @pytest.mark.parametrize("seed", range(4))
 @DIMS
 @every_warp
-def test_parts_that_lie_all_over_the_place_are_held_too(seed, d, warp):
+def test_parts_that_overlap_are_held_together(seed, d, warp):
     """Noise picks axes on which a part may be flat: what hangs together must be told without."""
     points, base = scattered(seed, d)
     alignment = DefGPA(warp).align(points)
@@ -179,7 +179,7 @@ def test_without_free_directions_the_parts_come_out_sheared():
     assert error(alignment.reference, base) > 0.05
 
 
-def test_where_rigidity_cannot_settle_it_a_hinge_is_told():
+def test_a_hinge_is_a_finding_where_rigidity_cannot_settle_it():
     """Shapes that differ by large affine maps do not agree on how the parts are held."""
     points, _ = hinged(0)
     rng = np.random.default_rng(1)
@@ -219,7 +219,7 @@ def client():
 @DIMS
 @every_warp
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")
-def test_on_a_cluster_too(d, warp, client):
+def test_hinges_are_found_on_a_cluster(d, warp, client):
     from defgpa.distributed import align
 
     points, base = hinged(4, d)

@@ -33,7 +33,7 @@ def test_similarities_of_each_shape_leave_the_reference_but_for_its_size(warp, s
     assert_same_shape(result / ratio, expected)
 
 
-def test_absolute_smoothing_is_rigidly_invariant_too(shapes):
+def test_absolute_smoothing_is_rigidly_invariant(shapes):
     warp = ThinPlateSpline(4, theta=0.01)
     expected = DefGPA(warp).fit(shapes).reference_
     assert_same_shape(DefGPA(warp).fit(moved(shapes.points)).reference_, expected)
@@ -54,7 +54,7 @@ def test_control_points_that_move_with_the_shapes_keep_the_reference(full_shapes
     assert_same_shape(DefGPA(warp).fit(moved(full_shapes.points)).reference_, expected)
 
 
-def test_control_points_that_stay_behind_do_not(full_shapes, rng):
+def test_control_points_that_stay_behind_change_the_reference(full_shapes, rng):
     controls = 3 * rng.normal(size=(12, full_shapes.n_dims))
     warp = ThinPlateSpline(control_points=controls)
     expected = DefGPA(warp).fit(full_shapes).reference_
@@ -114,7 +114,7 @@ def test_the_order_of_the_landmarks_does_not_matter(order):
 
 
 @pytest.mark.parametrize("garbage", [0.0, 1e6, np.inf, np.nan])
-def test_what_was_not_seen_does_not_count(garbage, shapes):
+def test_coordinates_of_missing_landmarks_do_not_count(garbage, shapes):
     hidden = shapes.points.copy()
     hidden[~shapes.visible] = garbage
     hidden[0, ~shapes.visible[0], 0] = -1e9  # half of it something else
@@ -122,7 +122,7 @@ def test_what_was_not_seen_does_not_count(garbage, shapes):
     np.testing.assert_array_equal(result, DefGPA().fit(shapes).reference_)
 
 
-def test_names_do_not_count(shapes):
+def test_names_do_not_change_the_reference(shapes):
     named = Shapes(
         shapes.points,
         names=[f"specimen {i}" for i in range(shapes.n_shapes)],

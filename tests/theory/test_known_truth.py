@@ -147,7 +147,7 @@ def test_findings_on_few_sound_shapes_are_rare():
 
 
 @pytest.mark.parametrize("method", [EuclideanGPA(), *OTHERS])
-def test_parts_that_turn_about_a_line_are_told_of_by_methods_without_a_spectrum(method):
+def test_a_hinge_is_a_finding_of_methods_without_a_spectrum(method):
     rng = np.random.default_rng(5)
     truth = rng.uniform(-1, 1, size=(30, 3))
     truth[:6] = truth[0] + np.linspace(0, 1, 6)[:, None] * [1.0, 0.5, -0.3]
@@ -266,7 +266,7 @@ def test_coordinates_far_from_the_origin_have_lost_their_digits(rng):
 
 @pytest.mark.parametrize("thickness", [1e-16, 1e-10, 1e-7])
 @pytest.mark.parametrize("warp", MODELS, ids=["spline", "affine"])
-def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thickness, rng):
+def test_shapes_as_thick_as_rounding_are_a_finding_in_any_pose(warp, thickness, rng):
     flat = images(rng, rng.uniform(-1, 1, size=(30, 2)), 5)
     points = np.concatenate([flat, thickness * rng.normal(size=(5, 30, 1))], axis=2)
     for posed in (points, np.array([shape @ rotation(rng, 3) for shape in points])):
@@ -278,7 +278,7 @@ def test_shapes_as_thick_as_rounding_are_told_of_however_they_lie(warp, thicknes
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_shapes_nearly_on_a_line_are_told_of(d, rng):
+def test_shapes_nearly_on_a_line_are_a_finding(d, rng):
     points = rng.normal(size=(5, 30, d)) * [1.0, 1e-6, 1e-6][:d]
     kinds = {finding.problem for finding in DefGPA(Affine()).align(points).findings}
     assert Problem.THIN_SHAPE in kinds

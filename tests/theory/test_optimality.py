@@ -21,7 +21,7 @@ def test_the_reference_is_feasible(warp, proportions, shapes):
 
 
 @every_warp
-def test_its_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
+def test_the_cost_is_the_eigenvalues_paired_in_opposite_order(warp, shapes):
     result = DefGPA(warp, proportions="prior").fit(shapes).alignment_
     sigma = np.linalg.eigvalsh(cost_of(shapes, warp) + shapes.n_shapes / shapes.n_landmarks)
     expected = np.sum(result.eigenvalues * sigma[: shapes.n_dims])

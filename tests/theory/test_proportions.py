@@ -173,7 +173,7 @@ class TestOnlyTheEigenspaceCounts:
         again = DefGPA(Affine()).fit(skewed[::-1]).alignment_
         assert_same_shape(again.reference, expected.reference, rtol=1e-9)
 
-    def test_it_is_in_the_span_of_the_cheapest_axes(self, shapes):
+    def test_the_reference_is_in_the_span_of_the_cheapest_axes(self, shapes):
         alignment = DefGPA(Affine()).fit(shapes).alignment_
         axes, _ = np.linalg.qr(cheapest_axes(shapes, Affine())[1][:, : shapes.n_dims])
         assert_same_shape(axes @ (axes.T @ alignment.reference), alignment.reference, rtol=1e-9)
@@ -333,7 +333,7 @@ class TestWhereTheyCannotBeTold:
         points[:, 10:] = np.nan
         assert not fit_rigid_proportions(seen_of(points, axes)).determined
 
-    def test_too_few_rounds_are_confessed(self):
+    def test_too_few_rounds_are_reported_as_not_converged(self):
         points = smooth_family(seed=3, d=3, missing=0.2)
         moments = seen_of(points, orthonormal(configuration(3)))
         assert not fit_rigid_proportions(moments, max_rounds=1).converged

@@ -137,7 +137,7 @@ def test_the_price_of_being_exactly_centred(model):
 
 
 @every_model
-def test_the_soft_solution_is_said_to_be_one(model):
+def test_soft_centring_of_charged_translations_is_warned_of(model):
     with pytest.warns(DefgpaWarning, match="no free translations: the reference is centred by the"):
         fitted = DefGPA(model).fit(small()).alignment_
     (charged,) = [
@@ -156,7 +156,7 @@ def test_nothing_is_said_of_an_exactly_centred_one(model):
     assert Problem.CHARGED_TRANSLATIONS not in {finding.problem for finding in fitted.findings}
 
 
-def test_a_weight_too_small_to_centre_is_said_to_be():
+def test_a_nu_too_small_to_centre_is_warned_of():
     """Translations are free, but dearer noise comes in their place only if they are charged."""
     words = ("off centre by", "SoftCentering", "n/m, here 0.375")
     with warned_of(*words):

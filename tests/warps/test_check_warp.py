@@ -137,7 +137,7 @@ def test_hidden_points_are_left_out(points):
     )
 
 
-def test_it_can_be_read(points):
+def test_a_check_prints_what_is_free(points):
     text = str(check_warp(LinearOnly(), points))
     lines = {line[2:24].strip(): line[25:] for line in text.splitlines()[1:]}
     assert text.startswith("LinearOnly()\n")
@@ -171,7 +171,7 @@ def test_what_the_solve_cannot_use_is_told_in_one_sentence(model, message, point
         check_warp(model, points)
 
 
-def test_too_few_points_are_told():
+def test_too_few_points_are_refused():
     with pytest.raises(ShapeError, match="at least 3 visible points; got 2"):
         check_warp(Affine(), np.eye(2))
     with pytest.raises(ShapeError, match="takes one shape"):

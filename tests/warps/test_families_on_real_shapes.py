@@ -43,7 +43,7 @@ MODELS = [
 @pytest.mark.filterwarnings("ignore::defgpa.DefgpaWarning")  # soft warps on few folds: as it may be
 @pytest.mark.parametrize("name", ["face2d", "histology2d"])
 @pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_it_predicts_left_out_landmarks_better_than_affine_maps(model, name):
+def test_every_family_predicts_left_out_landmarks_better_than_affine_maps(model, name):
     points = shared_points(name)
     affine = cross_validate(DefGPA(Affine()), points, fold_size=5)
     path = select_smoothing(DefGPA(model), points, grid=[1e-3, 1e-2, 1e-1], fold_size=5)

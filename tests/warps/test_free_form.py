@@ -332,6 +332,6 @@ def test_bad_parameters_are_told_in_one_sentence(model, message, rng):
         model.basis(rng.normal(size=(30, 2)))
 
 
-def test_a_share_beyond_one_is_told(rng):
+def test_a_bending_share_beyond_one_is_refused(rng):
     with pytest.raises(ValueError, match="'bending_share' parameter of Laplacian must be a number"):
         FreeForm(energy=Laplacian(1.5)).basis(rng.normal(size=(30, 2))).penalty()

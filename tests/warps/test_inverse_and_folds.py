@@ -154,7 +154,7 @@ def test_coincident_sources_with_one_target_are_interpolated_too(d, rng):
     )  # a singular system is solved by least squares
 
 
-def test_unseen_stays_unseen(shapes):
+def test_missing_landmarks_stay_missing_through_warps(shapes):
     alignment = fitted(ThinPlateSpline(3), shapes)
     for warp, shape, visible in zip(alignment.warps, shapes.points, shapes.visible, strict=True):
         for function in (warp, warp.inverse(), warp.exact_inverse()):
@@ -215,7 +215,7 @@ def test_a_flat_affine_warp_has_no_inverse(rng):
         Warp(Affine().basis(points), weights).inverse()
 
 
-def test_nor_has_one_that_is_flat_to_rounding(rng):
+def test_an_affine_warp_that_is_flat_to_rounding_has_no_inverse(rng):
     points = rng.normal(size=(40, 3))
     rows = rng.normal(size=(2, 3))
     weights = np.vstack([rows, 0.3 * rows[0] - 1.7 * rows[1], np.zeros(3)])

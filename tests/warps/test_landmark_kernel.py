@@ -98,7 +98,7 @@ def test_coincident_landmarks_are_fine():
     np.testing.assert_allclose(fitted.reference[7], fitted.reference[3], **PARITY)
 
 
-def test_it_is_chosen_by_cross_validation_as_any_other():
+def test_kernel_smoothing_is_chosen_by_cross_validation():
     points = smooth_family(seed=10, n=5, m=24, missing=0.1)
     path = defgpa.select_smoothing(DefGPA(landmark_kernel()), points, [1e-8, 1e-3, 1e2], 6)
     assert np.isfinite(path.cve).all()

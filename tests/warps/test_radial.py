@@ -87,7 +87,7 @@ def test_the_native_norm_is_a_norm_of_weights_that_no_low_polynomial_sees(kernel
 @pytest.mark.parametrize(
     "kernel", [Multiquadric(), *(Polyharmonic(k) for k in range(1, 6))], ids=repr
 )
-def test_it_is_none_without_that_condition(kernel, rng):
+def test_the_native_norm_is_negative_for_low_polynomials(kernel, rng):
     centres = rng.normal(size=(30, 2))
     weights = evaluate_polynomials(centres, kernel.order - 1)
     K = kernel.values(squared(centres, centres))
@@ -260,7 +260,7 @@ def test_bad_parameters_are_told_in_one_sentence(model, message, rng):
         model.basis(rng.normal(size=(30, 2)))
 
 
-def test_centres_that_differ_in_number_are_told(rng):
+def test_centres_that_differ_in_number_are_refused(rng):
     model = RadialBasis(control_points=lambda points: points)
     shapes = Shapes(smooth_family(missing=0.1))
     with pytest.raises(ValueError, match="must make equally many points for every shape"):

@@ -34,14 +34,14 @@ def test_parameters_make_the_same_model_again(model):
 
 
 @every_model
-def test_a_model_is_told_in_one_line(model):
+def test_a_model_prints_in_one_line(model):
     findings = str(model)
     assert "\n" not in findings
     assert len(findings) < 130
     assert findings.startswith(type(model).__name__ + "(")
 
 
-def test_only_what_is_not_the_default_is_told():
+def test_repr_shows_parameters_that_are_not_the_default():
     assert repr(ThinPlateSpline()) == "ThinPlateSpline()"
     assert repr(ThinPlateSpline(7, smoothing=1e-4)) == (
         "ThinPlateSpline(points_per_axis=7, smoothing=0.0001)"
@@ -56,7 +56,7 @@ def test_only_what_is_not_the_default_is_told():
     )
 
 
-def test_a_warp_is_told_in_one_line():
+def test_a_warp_prints_in_one_line():
     warp = DefGPA(ThinPlateSpline(3)).fit(smooth_family(seed=1)).warps_[0]
     assert str(warp) == repr(warp) == "Warp(2-D, 9 functions of ThinPlateBasis)"
 
@@ -68,7 +68,7 @@ def test_other_parameters_make_another_model():
     assert changed == ThinPlateSpline(4, smoothing=0.1)
 
 
-def test_parts_have_their_parameters_too():
+def test_nested_parameters_are_read_and_set():
     model = RadialBasis(Gaussian(0.7))
     assert model.get_params()["kernel__width"] == 0.7
     assert model.get_params(deep=False).keys() == {
@@ -137,7 +137,7 @@ class Own:
         return Affine().basis(points)
 
 
-def test_a_warp_of_ones_own_needs_none_of_this():
+def test_a_users_warp_needs_no_base_class():
     model = clone(DefGPA(Own(0.5)))
     assert model.warp == Own(0.5)
     assert np.isfinite(model.fit(smooth_family(seed=4)).reference_).all()
