@@ -32,14 +32,16 @@ CITED = {
 }
 
 
-def time_base_r() -> float:
-    """The processor time of RRPP's procedure in base R: measured where there is an Rscript."""
+def time_base_r(n: int, m: int, count: int, tests: list[str]) -> tuple[str, dict[str, float]]:
+    """Return R's BLAS and the processor time of permutation tests in base R, by name."""
     program = shutil.which("Rscript")
     if program is None:
-        return CITED["base R 300 × 1000 × 3"]
-    command = [program, str(Path(__file__).parent / "rrpp.R")]
+        return "none", {"anova": CITED["base R 300 × 1000 × 3"]}
+    script = str(Path(__file__).parent / "rrpp.R")
+    command = [program, script, str(n), str(m), str(count), ",".join(tests)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(said.stdout.split()[-1])
+    (_, blas), *times = (line.split() for line in said.stdout.splitlines())
+    return blas, {name: float(seconds) for name, seconds in times}
 
 
 @prepared

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import kstest, multivariate_normal
 
 from defgpa import DefgpaError, Shapes
 from defgpa.statistics import (
@@ -19,6 +19,7 @@ from defgpa.statistics import (
     read_tree,
 )
 from defgpa.statistics.permutation import Permutations
+from defgpa.statistics.phylogenetic_signal import _permute_likelihood
 from r_permutations import use_permutations_of_r
 from support import EXACT, geomorph_numbers, shared_data
 
@@ -183,6 +184,26 @@ class TestSignal:
         signal = phylogenetic_signal(TestMatching.shapes, EIGHT, n_permutations=19)
         assert signal.n_components == 6
         assert np.ptp(signal.permuted) > 1e-3
+
+    @pytest.mark.parametrize("n_components", [1, 3, 4, 7])
+    def test_likelihood_by_its_definition(self, n_components):
+        """Many components are permuted as the few directions that they lack."""
+        tree = read_tree(EIGHT)
+        Y = np.random.default_rng(3).normal(size=(8, n_components))
+        Y -= Y.mean(axis=0)
+        C = 0.6 * tree.covariance + 0.4 * np.diag(np.diag(tree.covariance))
+        precision = np.linalg.inv(C)
+        orders = []
+        permutations = Permutations(6, 1)
+        actual, permuted = _permute_likelihood(Y, tree, 0.6, permutations)
+        permutations.each(8, 1, lambda order: orders.extend(order) or order)
+        for order, value in zip([np.arange(8), *orders], [actual, *permuted], strict=True):
+            E = Y[order] - precision.sum(axis=0) @ Y[order] / precision.sum()
+            R = E.T @ precision @ E / 8
+            expected = multivariate_normal(np.zeros(8 * n_components), np.kron(R, C)).logpdf(
+                E.T.ravel()
+            )
+            assert value == pytest.approx(expected)
 
     def test_fixed_scaling_of_one_component_follows_the_likelihood(self):
         signal = phylogenetic_signal(

@@ -18,7 +18,12 @@ from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import Design, design, encode_groups
-from defgpa.statistics.permutation import Permutations, compress_columns, p_value
+from defgpa.statistics.permutation import (
+    Permutations,
+    compress_columns,
+    extract_permuted,
+    p_value,
+)
 from defgpa.statistics.sample import Provenance
 from defgpa.statistics.table import PairRows
 
@@ -87,8 +92,11 @@ def pairwise_distances(
         residuals, expected_means = centred - expected, means @ expected
 
         def measure(orders: Index, E: Array = residuals, constant: Array = expected_means) -> Array:
-            shapes = means[:, orders].transpose(1, 0, 2) @ E + constant
-            return np.asarray(np.linalg.norm(shapes[:, first] - shapes[:, second], axis=2))
+            shapes = extract_permuted(means, orders, E) + constant
+            products = shapes @ shapes.transpose(0, 2, 1)
+            lengths = np.diagonal(products, axis1=1, axis2=2)
+            squares = lengths[:, first] + lengths[:, second] - 2 * products[:, first, second]
+            return np.sqrt(np.maximum(squares, 0.0))
 
         pooled_observed.append(measure(np.arange(n)[None])[0])
         pooled_chance.append(permutations.each(n, len(names), measure))

@@ -147,7 +147,7 @@ def compare_with_chance(
 
         def permute(orders: Index) -> Array:
             # the rows of the combinations in the inverse order, which is as likely
-            return measure(extract[:, orders].transpose(1, 0, 2) @ residuals + constant)
+            return measure(extract_permuted(extract, orders, residuals) + constant)
 
         return observed, permutations.each(n, len(extract), permute)
     space = np.linalg.qr(reduced, mode="complete")[0][:, reduced.shape[1] :]
@@ -172,3 +172,12 @@ def compress_columns(Y: Array) -> Array:
     if Y.shape[1] <= len(Y):
         return Y
     return np.asarray(np.linalg.qr(Y.T, mode="r"), dtype=np.float64).T
+
+
+def extract_permuted(rows: Array, orders: Index, Y: Array) -> Array:
+    """Compute combinations (b, r, p) of Y (n, p) by rows (r, n) whose entries are permuted.
+
+    One product for all orders (b, n): a product for each takes three times as long.
+    """
+    products = rows[:, orders].reshape(-1, len(Y)) @ Y
+    return products.reshape(len(rows), len(orders), Y.shape[1]).swapaxes(0, 1)

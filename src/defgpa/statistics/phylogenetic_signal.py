@@ -181,13 +181,14 @@ def permute_signal(Y: Array, tree: Phylogeny, permutations: Permutations) -> tup
     expected = (np.trace(tree.covariance) - n / total) / (n - 1)
 
     def compute_k(orders: Index) -> Array:
-        products = G[orders[:, :, None], orders[:, None, :]]
-        root = np.einsum("i,bij,j->b", weights, products, weights)  # squared length of a
-        whitened = np.einsum("ij,bij->b", precision, products) - total * root
-        return np.asarray((spread + n * root) / whitened / expected)
+        permuted_weights = np.empty((len(orders), n))
+        np.put_along_axis(permuted_weights, orders, weights, axis=1)
+        root = ((permuted_weights @ G) * permuted_weights).sum(axis=1)  # squared length of a
+        traces = np.array([np.vdot(precision, G[order][:, order]) for order in orders])
+        return np.asarray((spread + n * root) / (traces - total * root) / expected)
 
     observed = float(compute_k(np.arange(n)[None])[0])
-    return observed, permutations.each(n, n, compute_k)
+    return observed, permutations.each(n, 1, compute_k)
 
 
 def align_to_tree(Y: Array, covariance: Array, n_components: int | None = None) -> Array:
@@ -217,18 +218,31 @@ def _choose_scaling(Y: Array, tree: Phylogeny, permutations: Permutations) -> fl
 def _permute_likelihood(
     Y: Array, tree: Phylogeny, scaling: float, permutations: Permutations
 ) -> tuple[float, Array]:
-    """Compute the log-likelihood of Y (n, p), and those (n_permutations,) of permuted rows."""
+    """Compute the log-likelihood of Y (n, p), and those (n_permutations,) of permuted rows.
+
+    Of YᵀMY, M the precision C⁻¹ centred about the root, only the determinant is needed. With
+    Y = QT and N the other centred directions, |YᵀMY| = |T|² |NᵀCN| / |M⁻¹|, M⁻¹ that of centred
+    vectors (Jacobi's identity of complementary minors): the smaller of Q and N is permuted.
+    """
     n, p = Y.shape
     C = scaling * tree.covariance + (1 - scaling) * np.diag(np.diag(tree.covariance))
     precision = np.linalg.inv(C)
     of_root = precision.sum(axis=0)
-    centring = precision - np.outer(of_root, of_root) / of_root.sum()
-    constant = n * p * np.log(2 * np.pi) + p * np.linalg.slogdet(C)[1] + n * p
+    log_volume = np.linalg.slogdet(C)[1]
+    constant = n * p * np.log(2 * np.pi) + p * log_volume + n * p - n * p * np.log(n)
+    frame, T = np.linalg.qr(np.hstack([np.ones((n, 1)), Y]), mode="complete")
+    constant += 2 * n * float(np.log(np.abs(np.diag(T)[1:])).sum())
+    directions = frame[:, 1 : p + 1]
+    form = precision - np.outer(of_root, of_root) / of_root.sum()
+    if p > n // 2:
+        directions, form = frame[:, p + 1 :], C
+        constant -= n * (log_volume + np.log(of_root.sum() / n))
 
     def compute_likelihood(orders: Index) -> Array:
-        permuted = Y[orders]
-        rates = permuted.transpose(0, 2, 1) @ (centring @ permuted) / n
-        return np.asarray(-0.5 * (constant + n * np.linalg.slogdet(rates)[1]))
+        permuted = directions[orders]
+        volumes = np.linalg.slogdet(permuted.transpose(0, 2, 1) @ (form @ permuted))[1]
+        return np.asarray(-0.5 * (constant + n * volumes))
 
     observed = float(compute_likelihood(np.arange(n)[None])[0])
-    return observed, permutations.each(n, 2 * p, compute_likelihood)
+    width = 2 * directions.shape[1]
+    return observed, permutations.each(n, width, compute_likelihood)

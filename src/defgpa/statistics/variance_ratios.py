@@ -26,6 +26,7 @@ from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.permutation import (
     Permutations,
     compress_columns,
+    extract_permuted,
     p_value,
     require_chance,
 )
@@ -157,9 +158,9 @@ class ModelTerms:
         explained : array (b,)
             That of the full model, its intercept included.
         """
-        projected = self._columns[orders].transpose(0, 2, 1) @ E
+        projected = extract_permuted(self._columns.T, orders, E)
         if not np.isscalar(kept):
-            projected += self._columns.T @ kept
+            projected = projected + self._columns.T @ kept
         squares = np.einsum("bkp,bkp->bk", projected, projected)
         ends = np.cumsum([0, *self.df])
         parts = [squares[:, start:stop].sum(axis=1) for start, stop in pairwise(ends)]
