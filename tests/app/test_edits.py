@@ -221,7 +221,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_an_edit_of_a_file_that_cannot_be_applied_names_the_file(wings, tmp_path):
-    write_edits(tmp_path / "log.json", [Edit("swap", "nobody", ("1", "2"))])
+    write_edits(tmp_path / "log.json", [Edit("reflect", "nobody")])
     with pytest.raises(ShapeError, match=r"log\.json: Edit 1 .* no specimen called 'nobody'"):
         defgpa.apply_edits(wings, tmp_path / "log.json")
 
