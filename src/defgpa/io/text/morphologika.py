@@ -26,10 +26,12 @@ from defgpa.io.text.lines import (
     decode_head,
     format_row,
     is_number,
+    parse_block,
     parse_count,
     parse_number,
     parse_numbers_fast,
     parse_rows_fast,
+    read_blocks,
     read_lines,
     replace_forbidden,
     warn_of_lost_labels,
@@ -40,6 +42,7 @@ _SECTION = re.compile(r"\s*\[([A-Za-z ]+)\](.*)")
 _SIGNATURE = re.compile(
     r"^[ \t]*\[ *(individuals|landmarks|dimensions|raw ?points) *\]", re.IGNORECASE | re.MULTILINE
 )
+_RAW_POINTS = re.compile(r"^[ \t]*\[ *raw ?points *\][ \t]*\n", re.IGNORECASE | re.MULTILINE)
 _R_VECTOR = re.compile(r"c\((.*)\)")  # how R prints a column that it was given whole
 
 Sections = Mapping[str, Sequence[Line]]
@@ -48,10 +51,13 @@ Sizes = tuple[int, int, int]  # announced: individuals, landmarks, dimensions
 
 def read_morphologika(path: Path, options: ReadOptions) -> Document:
     """Read all specimens of a Morphologika file."""
-    sections = _split_sections(path)
+    read = _read_in_bulk(path)
+    sections = _split_sections(path) if read is None else read[0]
     sizes = _parse_sizes(path, sections)
     with collect_disagreements(path, options) as disagree:
-        titles, points = _parse_raw_points(path, sections, sizes, disagree)
+        titles, points = (
+            _parse_raw_points(path, sections, sizes, disagree) if read is None else read[1:]
+        )
         names = _find_names(sections, titles, len(points), disagree)
         metadata_by_key = _collect_metadata(sections, len(points), disagree)
     points = mask_missing(points, options.missing)
@@ -82,9 +88,14 @@ def write_morphologika(path: Path, shapes: Shapes) -> None:
 
 def _split_sections(path: Path) -> Sections:
     """Split a file into the lines of each section that are not blank, with their numbers."""
+    return _sort_lines(path, read_lines(path))
+
+
+def _sort_lines(path: Path, lines: Sequence[Line]) -> Sections:
+    """Sort lines by the section that they stand in."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] = []
-    for at, line in read_lines(path):
+    for at, line in lines:
         opening = _SECTION.match(line)
         if opening:
             current = sections.setdefault(opening[1].replace(" ", "").lower(), [])
@@ -94,6 +105,67 @@ def _split_sections(path: Path) -> Sections:
     if not sections:
         raise FormatError(f"{path} has no section: expected [individuals]; found none.")
     return sections
+
+
+def _read_in_bulk(path: Path) -> tuple[Sections, list[str], Array] | None:
+    """Read a file whose numbers are rows as announced, in C: other sections, titles and points.
+
+    None for any other: `_split_sections` and what follows it know what to make of it.
+    """
+    before, titles, blocks, after = list[str](), list[str](), list[Array](), list[str]()
+    counts: list[int] = []  # of rows below each title
+    n_lines = 0  # of rows and titles
+    for block in read_blocks(path):
+        at = 0
+        if not counts:
+            opening = _RAW_POINTS.search(block)
+            if opening is None:
+                before.append(block)
+                continue
+            before.append(block[: opening.start()])
+            counts.append(0)
+            at = opening.end()
+        if not after:
+            end = block.find("[", at)
+            end = len(block) if end < 0 else end
+            rows = _take_titles(block[at:end], titles, counts)
+            n_lines += block.count("\n", at, end)
+            at = end
+            points = parse_block(rows)
+            if points is None and rows.strip():
+                return None
+            blocks += [] if points is None else [points]
+        if at < len(block):
+            after.append(block[at:])
+    first = 1
+    lines: list[Line] = []
+    for blocks_of_lines, n_others in ((before, 1 + n_lines), (after, 0)):
+        numbered = enumerate("".join(blocks_of_lines).split("\n"), start=first)
+        lines += [(line, text) for line, row in numbered if (text := row.strip())]
+        first += sum(block.count("\n") for block in blocks_of_lines) + n_others
+    sections = _sort_lines(path, lines)
+    n, m, d = _parse_sizes(path, sections)
+    is_titled = len(titles) == n and counts == [0, *[m] * n]
+    if not (is_titled or counts == [n * m]) or {block.shape[1] for block in blocks} != {d}:
+        return None
+    points = np.concatenate(blocks)
+    return (sections, titles, points.reshape(n, m, d)) if len(points) == n * m else None
+
+
+def _take_titles(text: str, titles: list[str], counts: list[int]) -> str:
+    """Take the titles out of rows, and count the rows below each."""
+    pieces: list[str] = []
+    start = 0
+    while (quote := text.find("'", start)) >= 0:
+        end = text.find("\n", quote) % (len(text) + 1)  # the end of the text for -1
+        pieces.append(text[start:quote])
+        counts[-1] += pieces[-1].count("\n")
+        titles.append(text[quote:end].lstrip("'\"").strip())
+        counts.append(0)
+        start = end + 1
+    pieces.append(text[start:])
+    counts[-1] += pieces[-1].count("\n")
+    return "".join(pieces)
 
 
 def _parse_sizes(path: Path, sections: Sections) -> Sizes:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,8 @@ from defgpa.io.text.lines import (
     parse_count,
     parse_number,
     parse_numbers_fast,
+    parse_words,
+    read_blocks,
     read_lines,
     replace_forbidden,
 )
@@ -57,18 +60,17 @@ class _Header:
     n_dims: int
 
 
+_Matrix = tuple[_Header, Array, tuple[str, ...], tuple[str, ...]]  # labels of rows and of columns
+
+
 def read_nts(path: Path, options: ReadOptions) -> Document:
     """Read all specimens of an NTS file."""
-    lines = [line for line in read_lines(path) if line[1][0] not in _QUOTES]
-    if not lines:
-        raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
-    header = _parse_header(path, *lines[0], options.dimension)
-    with collect_disagreements(path, options) as disagree:
-        values, rows, columns = _parse_matrix(path, header, lines[1:], disagree)
+    header, values, rows, columns = _read_in_bulk(path, options) or _read_lines(path, options)
     one_specimen = header.columns == header.n_dims  # then its rows are landmarks
     points = values.reshape(1 if one_specimen else len(values), -1, header.n_dims)
-    coded = (points == header.missing).any(axis=2)  # in any coordinate
-    points = mask_missing(np.where(coded[..., None], np.nan, points), options.missing)
+    if (points == header.missing).any():
+        points[(points == header.missing).any(axis=2)] = np.nan  # in any coordinate
+    points = mask_missing(points, options.missing)
     if one_specimen:
         m = len(points[0])
         return make_document(path, points, labels=rows[:m] if len(rows) >= m else None)
@@ -94,6 +96,52 @@ def write_nts(path: Path, shapes: Shapes) -> None:
     rows = np.where(np.isnan(shapes.points), code, shapes.points).reshape(n, -1).tolist()
     lines += (" ".join(map(repr, row)) for row in rows)
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _read_lines(path: Path, options: ReadOptions) -> _Matrix:
+    """Read a file word by word, to say which is wrong."""
+    lines = [line for line in read_lines(path) if line[1][0] not in _QUOTES]
+    if not lines:
+        raise FormatError(f"{path} has no header: expected {_HEADER!r}; found only comments.")
+    header = _parse_header(path, *lines[0], options.dimension)
+    with collect_disagreements(path, options) as disagree:
+        return header, *_parse_matrix(path, header, lines[1:], disagree)
+
+
+def _read_in_bulk(path: Path, options: ReadOptions) -> _Matrix | None:
+    """Read a file whose labels are words and whose numbers are as many as announced, in C.
+
+    None for any other: `_read_lines` knows what to make of it.
+    """
+    blocks = read_blocks(path)
+    text = next(blocks)
+    start, line, opening = 0, 0, ""
+    while not opening or opening[0] in _QUOTES:
+        if start >= len(text):
+            return None
+        end = text.find("\n", start) % (len(text) + 1)  # the end of the text for -1
+        opening, start, line = text[start:end].strip(), end + 1, line + 1
+    header = _parse_header(path, line, opening, options.dimension)
+    n_rows = header.rows * (header.row_labels == "L")
+    n_labels = n_rows + header.columns * (header.column_labels == "L")
+    labels: list[str] = []
+    while len(labels) < n_labels and start < len(text):
+        end = text.find("\n", start) % (len(text) + 1)
+        labels += text[start:end].split()
+        start = end + 1
+    if len(labels) != n_labels or header.row_labels in ("B", "E"):
+        return None
+    values: list[Array] = []
+    for block in chain([text[start:]], blocks):
+        numbers = parse_words(block)
+        if numbers is None:
+            return None
+        values.append(numbers)
+    matrix = np.concatenate(values)
+    if len(matrix) != header.rows * header.columns:
+        return None
+    matrix = matrix.reshape(header.rows, header.columns)
+    return header, matrix, tuple(labels[:n_rows]), tuple(labels[n_rows:])
 
 
 def _parse_header(path: Path, line: int, text: str, wanted: int | None) -> _Header:
