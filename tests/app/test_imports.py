@@ -1,25 +1,54 @@
 import ast
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import defgpa.app
+from defgpa.app.imports import FOR_COMPUTING, FOR_READING
 
 SOURCES = sorted(Path(defgpa.app.__file__).parent.rglob("*.py"))
+AFTER = "import json, sys; {}; print(json.dumps(sorted(sys.modules)))"
+
+
+def list_modules_after(statement):
+    """Return the modules that are loaded after a statement in a new interpreter."""
+    command = [sys.executable, "-c", AFTER.format(statement)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
 
 
 def find_deferred_imports(tree):
-    """Return the imports of the package inside functions, and those of them under the lock."""
+    """Return the modules of the package that functions import, but for those they ask for."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    deferred, locked = set(), set()
-    for node in (node for function in functions for node in ast.walk(function)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("defgpa"):
-            deferred.add(node.lineno)
-        if isinstance(node, ast.With) and ast.unparse(node.items[0]) == "IMPORT_LOCK":
-            locked |= {statement.lineno for statement in node.body}
-    return deferred, locked
+    modules = set()
+    for function in functions:
+        nodes = list(ast.walk(function))
+        asked = {
+            node.args[0].value
+            for node in nodes
+            if isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "import_modules"
+            and isinstance(node.args[0], ast.Constant)
+        }
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("defgpa"):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                modules |= {node.module} if not names & asked else set()
+    return modules
 
 
-def test_threads_never_import_the_package_at_the_same_time():
+def test_what_requests_import_is_loaded_by_one_thread_before_they_are_answered():
     """Two threads that load scipy at once can find one of its modules half initialised."""
-    imports = {path.name: find_deferred_imports(ast.parse(path.read_text())) for path in SOURCES}
-    assert sum(len(deferred) for deferred, _ in imports.values()) > 10
-    assert {name for name, (deferred, locked) in imports.items() if deferred - locked} == set()
+    deferred = set().union(*(find_deferred_imports(ast.parse(p.read_text())) for p in SOURCES))
+    assert len(deferred) > 6
+    loaded = list_modules_after(f"import {', '.join(FOR_COMPUTING)}")
+    assert deferred - loaded == set()
+
+
+def test_files_are_read_before_scipy_and_scikit_learn_are_loaded():
+    """The first picture does not wait for them."""
+    modules = ", ".join(["defgpa.app.server", *FOR_READING])
+    loaded = list_modules_after(f"import {modules}")
+    assert "defgpa.app.study" in loaded
+    assert loaded.isdisjoint({"sklearn", "scipy.optimize", "scipy.linalg", "defgpa.estimators"})

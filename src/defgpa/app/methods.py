@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from defgpa.app.imports import IMPORT_LOCK
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
@@ -67,9 +66,8 @@ class Method:
     @property
     def estimator(self) -> AlignmentEstimator:
         """The estimator, not fitted."""
-        with IMPORT_LOCK:
-            from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
-            from defgpa.warps import Affine, ThinPlateSpline
+        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+        from defgpa.warps import Affine, ThinPlateSpline
 
         warp = ThinPlateSpline(points_per_axis=self.points_per_axis, smoothing=self.smoothing)
         match self.kind:
@@ -117,9 +115,8 @@ class Method:
 
 def describe_estimator(estimator: AlignmentEstimator) -> Method | None:
     """Return the method (settings of the page) of an estimator; None if there is none like it."""
-    with IMPORT_LOCK:
-        from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
-        from defgpa.warps import Affine, ThinPlateSpline
+    from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+    from defgpa.warps import Affine, ThinPlateSpline
 
     if isinstance(estimator, EuclideanGPA):
         return Method("rigid", scaling=bool(estimator.scaling))

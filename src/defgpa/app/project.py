@@ -19,7 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict
 
-from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.methods import Method
 from defgpa.app.settings import (
     SETTINGS,
@@ -86,8 +85,7 @@ class Project:
         with self.lock:
             self._refresh()
             if self._study is None:
-                with IMPORT_LOCK:
-                    from defgpa.app.study import read_study  # loaded while the page is opened
+                from defgpa.app.study import read_study  # loaded while the page is opened
 
                 files = [self.folder / FILES / name for name in self._list_files()]
                 links = [Path(link) for link in self.settings["links"]]

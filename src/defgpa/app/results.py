@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from defgpa.app.analyses import Analysis
-from defgpa.app.imports import IMPORT_LOCK
+from defgpa.app.imports import import_modules
 from defgpa.app.jobs import Job
 from defgpa.app.project import EDITS, RESULTS, Project
 from defgpa.app.scripts import write_commands, write_python
@@ -20,6 +20,7 @@ from defgpa.exports import export
 from defgpa.io import FORMATS, save, write_shapes
 from defgpa.io.atomic import replace_folder, write_text
 from defgpa.io.text.table import format_csv
+from defgpa.report import TabularStatistic, write_methods, write_report
 from defgpa.shapes import Shapes
 from defgpa.statistics import (
     Allometry,
@@ -32,8 +33,6 @@ from defgpa.statistics import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from defgpa.report import TabularStatistic
 
 PARTS = {
     "result": "The result folder of defgpa fit: reference, aligned and superimposed specimens",
@@ -162,8 +161,8 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with IMPORT_LOCK:
-        from defgpa import plot
+    import_modules("defgpa.plot")
+    from defgpa import plot
 
     alignment, pca = analysis.alignment, analysis.pca
     drawings: dict[str, Callable[[Axes], object]] = {
@@ -198,9 +197,6 @@ def _write_figures(project: Project, analysis: Analysis, folder: Path) -> None:
 
 
 def _write_report(project: Project, analysis: Analysis, folder: Path) -> None:
-    with IMPORT_LOCK:
-        from defgpa.report import write_report
-
     write_report(
         analysis.alignment,
         folder / "report.html",
@@ -225,9 +221,6 @@ def _write_methods(project: Project, analysis: Analysis, folder: Path) -> None:
 
 def describe_methods(project: Project, analysis: Analysis) -> str:
     """Return the paragraph for the methods section of an article, with its references."""
-    with IMPORT_LOCK:
-        from defgpa.report import write_methods
-
     return write_methods(
         analysis.alignment,
         statistics=list_statistics(project, analysis).values(),

@@ -5,7 +5,7 @@ What computes is loaded when it is first asked for: the page is there before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from defgpa.app.imports import IMPORT_LOCK
+from defgpa.app.imports import FOR_COMPUTING, FOR_READING, import_modules
 from defgpa.app.jobs import Job, Jobs
 from defgpa.app.pages import read_assets
 from defgpa.app.project import Project, Workspace, receive_file
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from defgpa.app.analyses import Analysis
 
 _PROJECT = "/api/projects/{project}"
-_ANSWERS: dict[str, Callable[[Project, Values], object]] = {
+_FILES: dict[str, Callable[[Project, Values], object]] = {
     "": look.describe_project,
     "/points": look.show_points,
+    "/photograph": look.show_photograph,
+    "/mesh": look.show_mesh,
+}
+_ANSWERS: dict[str, Callable[[Project, Values], object]] = {
     "/superimposed": look.show_superimposition_points,
     "/superimposition": look.show_superimposition,
     "/specimen": look.show_specimen,
-    "/photograph": look.show_photograph,
-    "/mesh": look.show_mesh,
     "/estimates": look.show_estimates,
     "/sizes": look.show_sizes,
     "/queue": correct.show_queue,
@@ -83,6 +85,10 @@ class Server:
             Route("/api/jobs/{job}/cancel", self.cancel_job, methods=["POST"]),
             Route(f"{_PROJECT}/files", self.upload, methods=["PUT"]),
             Route(f"{_PROJECT}/jobs", self._answer(self.start_job), methods=["POST"]),
+            *(
+                Route(_PROJECT + path, self._answer(answer, FOR_READING))
+                for path, answer in _FILES.items()
+            ),
             *(Route(_PROJECT + path, self._answer(answer)) for path, answer in _ANSWERS.items()),
             *(
                 Route(_PROJECT + path, self._answer(change), methods=["POST"])
@@ -150,8 +156,7 @@ class Server:
 
     def start_job(self, project: Project, values: Values) -> dict[str, object]:
         """Start long work; its progress is listened to elsewhere."""
-        with IMPORT_LOCK:
-            from defgpa.app.job_kinds import choose_work
+        from defgpa.app.job_kinds import choose_work
 
         kind = str(values.get("kind") or "")
         work = choose_work(kind, project, self._analyse(project), values)
@@ -166,13 +171,20 @@ class Server:
         self._find_job(request).cancel()
         return JSONResponse({"cancelled": True})
 
-    def _answer(self, function: Callable[[Project, Values], object]) -> Endpoint:
+    def _answer(
+        self, function: Callable[[Project, Values], object], modules: Sequence[str] = FOR_COMPUTING
+    ) -> Endpoint:
         """Return the endpoint that calls a function of a project in a thread."""
 
         async def endpoint(request: Request) -> Response:
             values = await read_values(request)
             project = self._find_project(request)
-            return await run_in_threadpool(respond, lambda: function(project, values))
+
+            def answer() -> object:
+                import_modules(*modules)
+                return function(project, values)
+
+            return await run_in_threadpool(respond, answer)
 
         return endpoint
 
@@ -186,8 +198,7 @@ class Server:
 
     def _analyse(self, project: Project) -> Analysis:
         """Return the analysis of the project in its present state, computed once."""
-        with IMPORT_LOCK:
-            from defgpa.app.analyses import Analysis
+        from defgpa.app.analyses import Analysis
 
         study, method = project.study, project.method
         latest = self._analyses.get(project.id)

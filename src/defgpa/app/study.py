@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.settings import Reading
 from defgpa.app.thread_warnings import collect_notes
 from defgpa.arrays import Array
@@ -157,16 +156,14 @@ class Study:
     @cached_property
     def superimposition(self) -> Alignment:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
-        with IMPORT_LOCK:
-            from defgpa.estimators import EuclideanGPA
+        from defgpa.estimators import EuclideanGPA
 
         return EuclideanGPA(scaling=True)._solve(self.shapes)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What looks wrong with the shapes; apart from the superimposition, which is quicker."""
-        with IMPORT_LOCK:
-            from defgpa.estimators import EuclideanGPA
+        from defgpa.estimators import EuclideanGPA
 
         with collect_notes():
             return EuclideanGPA(scaling=True).fit(self.shapes).alignment_.findings
@@ -174,16 +171,14 @@ class Study:
     @cached_property
     def completion(self) -> Completion:
         """The missing landmarks, estimated; once for the page and the statistics."""
-        with IMPORT_LOCK:
-            from defgpa.statistics.sample import complete_once
+        from defgpa.statistics.sample import complete_once
 
         return complete_once(self.superimposition)
 
     @cached_property
     def sizes(self) -> list[float | None]:
         """The centroid size of every specimen of the files; None for specimens not analysed."""
-        with IMPORT_LOCK:
-            from defgpa.statistics import centroid_sizes
+        from defgpa.statistics import centroid_sizes
 
         sizes = dict(zip(self.shapes.names, centroid_sizes(self.superimposition), strict=True))
         return [sizes.get(name) for name in self.all_shapes.names]
@@ -214,8 +209,7 @@ class Study:
         It is posed in the L1 norm, so that swapped or misplaced landmarks do not tilt it. None
         where the specimen is not analysed or shows too little.
         """
-        with IMPORT_LOCK:
-            from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
+        from defgpa.solvers.l1_superimposition import fit_similarities_in_l1
 
         name = self.all_shapes.names[specimen]
         if name not in self.shapes.names:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.project import Project
 from defgpa.app.requests import Values, get_text, parse_edit
 from defgpa.app.steps.look import describe_log, describe_specimen
@@ -14,8 +13,7 @@ from defgpa.errors import DefgpaError
 
 def show_queue(project: Project, values: Values) -> dict[str, object]:
     """List what looks wrong, the worst first."""
-    with IMPORT_LOCK:
-        from defgpa.app.queue import list_queue
+    from defgpa.app.queue import list_queue
 
     with project.in_background():
         revision, study = project.revision, project.study

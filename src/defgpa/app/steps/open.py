@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from defgpa import __version__
-from defgpa.app.imports import IMPORT_LOCK
+from defgpa.app.imports import import_modules
 from defgpa.app.project import FILES, Project, Workspace
 from defgpa.app.requests import Values, get_text
 from defgpa.app.steps.look import describe_project
@@ -47,8 +47,8 @@ def create_project(workspace: Workspace, values: Values) -> dict[str, object]:
 
 def _load_sample(name: str) -> Shapes:
     """Return a bundled set; imported here, for synthetic sets load much of scipy."""
-    with IMPORT_LOCK:
-        from defgpa import datasets
+    import_modules("defgpa.datasets")
+    from defgpa import datasets
 
     match name:
         case "wings":

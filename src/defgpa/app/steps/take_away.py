@@ -10,7 +10,6 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
-from defgpa.app.imports import IMPORT_LOCK
 from defgpa.app.project import Project
 from defgpa.app.requests import Values
 from defgpa.app.scripts import write_commands, write_python
@@ -24,8 +23,7 @@ _SHOWN = {".html": "text/html; charset=utf-8", ".png": "image/png", ".svg": "ima
 
 def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[str, object]:
     """Send what is on the screen as Python, as commands and as a paragraph."""
-    with IMPORT_LOCK:
-        from defgpa.app.results import describe_methods
+    from defgpa.app.results import describe_methods
 
     return {
         "python": write_python(project),
@@ -36,16 +34,14 @@ def show_scripts(project: Project, analysis: Analysis, values: Values) -> dict[s
 
 def show_results(project: Project, values: Values) -> dict[str, object]:
     """List the files that were written, and the results that can be."""
-    with IMPORT_LOCK:
-        from defgpa.app.results import PARTS, list_results
+    from defgpa.app.results import PARTS, list_results
 
     return {"files": list_results(project), "parts": PARTS}
 
 
 def send_archive(project: Project, values: Values) -> Response:
     """Send everything that was written as one zip."""
-    with IMPORT_LOCK:
-        from defgpa.app.results import list_results
+    from defgpa.app.results import list_results
 
     content = BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
