@@ -30,8 +30,8 @@ from defgpa.solvers.anchored_cost import RootInverse
 from defgpa.solvers.centred_sums import CentredSums, FoldSums
 from defgpa.solvers.deformable import (
     LocalShapes,
-    add_agreed_axes,
     compute_rival_limit,
+    count_agreed_axes,
     diagnose_reference,
     find_reference_directions,
 )
@@ -43,8 +43,8 @@ from defgpa.solvers.eigen import (
     SoftCentering,
     Spectrum,
     add_free_axes,
+    find_cheapest_axes,
     find_dense_axes,
-    find_reference_axes,
     restore_axes,
     stack_spectra,
 )
@@ -340,6 +340,41 @@ class _Reduction:
         remaining, forms = folds.remaining[number], folds.forms[number]
         return LeftOutCost.of(self.problem.cost, remaining, forms, self.matrix)
 
+    def find_axes(self, folds: ReducedFolds, count: int) -> Spectrum:
+        """Find the ``count`` cheapest axes of every fold.
+
+        The small matrices of many folds are one call.
+        """
+        method, remaining = self.problem.method, folds.remaining
+        by_lapack = method.solver is None or type(method.solver) is Dense
+        is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
+        if self.matrix is not None and by_lapack and is_stackable:
+            assert isinstance(folds.forms, LeftOutForms)
+            spectra = []
+            for chosen in split_range(len(remaining), MAX_DENSE_FOLDS):
+                cost, forms = self.problem.cost, folds.forms[chosen]
+                reduced = LeftOutCost.of(cost, remaining[chosen], forms, self.matrix)
+                spectra.append(find_dense_axes(reduced, method, min(count, remaining.shape[1] - 1)))
+            return join_stacks(spectra)
+        if self.features is not None:
+            assert isinstance(folds.forms, LeftOutFeatures)
+            solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
+            spectrum, totals = (
+                self.features.find_axes(folds.forms, count, solver),
+                self.problem.cost.totals,
+            )
+            if (totals == totals[0]).all():
+                return spectrum
+            return restore_axes(spectrum, np.sqrt(totals / self.problem.cost.n_shapes)[remaining])
+        return stack_spectra(
+            [
+                find_cheapest_axes(
+                    self.make_cost(folds, i), method, count, self.start[remaining[i]]
+                )
+                for i in range(len(remaining))
+            ]
+        )
+
     def restrict(self, remaining: Index) -> LocalShapes:
         """Return the shapes on the landmarks that remain."""
         local = self.problem.local
@@ -367,16 +402,16 @@ def predict_deformable(
     Those with equally many axes are one call. ``reference`` (m, d) is that of all landmarks.
     """
     for group, spectrum in _find_axes(reduction, folds):
-        n_axes, closed = spectrum.n_axes, _choose_proportions(reduction, group, spectrum, reference)
-        wider = _add_agreed_axes(reduction, group, spectrum, closed[0])
-        for some, spectra in wider or [(group, spectrum)]:
-            proportions, votes = (
-                _choose_proportions(reduction, some, spectra, reference) if wider else closed
-            )
+        proportions, votes = _choose_proportions(reduction, group, spectrum, reference)
+        for some, spectra in _add_agreed_axes(reduction, group, spectrum, proportions):
+            n_agreed = spectra.n_axes - spectrum.n_axes
+            if some is not group:
+                proportions, votes = _choose_proportions(
+                    reduction, some, spectra, reference, n_agreed
+                )
             references = spectra.axes @ proportions.matrix
             if at_mean_size:
                 references = scale_to_mean_size(Anchors(some.sums, votes), references)
-            n_agreed = spectra.n_axes - n_axes
             yield FoldPredictions(
                 some.numbers,
                 some.remaining,
@@ -387,39 +422,10 @@ def predict_deformable(
 
 
 def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[tuple[ReducedFolds, Spectrum]]:
-    """Find the axes of the reference of every fold; the small matrices of all in one call.
-
-    Folds with equally many axes are together.
-    """
+    """Find the axes of the reference of every fold; folds with equally many are together."""
     problem = reduction.problem
     method, rank, visible = problem.method, problem.local.rank, problem.local.visible
-    by_lapack = method.solver is None or type(method.solver) is Dense
-    is_stackable = type(method.centering) in (SoftCentering, ExactCentering)
-    if reduction.matrix is not None and by_lapack and is_stackable:
-        assert isinstance(folds.forms, LeftOutForms)
-        n_remaining, spectra = folds.remaining.shape[1], []
-        for chosen in split_range(len(folds.remaining), MAX_DENSE_FOLDS):
-            remaining, forms = folds.remaining[chosen], folds.forms[chosen]
-            reduced = LeftOutCost.of(problem.cost, remaining, forms, reduction.matrix)
-            spectra.append(find_dense_axes(reduced, method, min(rank, n_remaining - 1)))
-        spectrum = join_stacks(spectra)
-    elif reduction.features is not None:
-        assert isinstance(folds.forms, LeftOutFeatures)
-        solver = method.solver if isinstance(method.solver, Iterative) else Iterative()
-        spectrum = reduction.features.find_axes(folds.forms, rank, solver)
-        totals = problem.cost.totals
-        if (totals != totals[0]).any():
-            roots = np.sqrt(totals / problem.cost.n_shapes)[folds.remaining]
-            spectrum = restore_axes(spectrum, roots)
-    else:
-        costs = (reduction.make_cost(folds, i) for i in range(len(folds.remaining)))
-        each = [
-            find_reference_axes(
-                cost, visible[:, cost.remaining], rank, method, reduction.start[cost.remaining]
-            )
-            for cost in costs
-        ]
-        return _group_by_axes(folds, each)
+    spectrum = reduction.find_axes(folds, rank)
     # axes are free only where landmarks are missing
     is_free = spectrum.next_value < method.tuning.free_value * problem.cost.n_shapes
     if visible.all() or not is_free.any():
@@ -428,16 +434,9 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[tuple[Reduced
     for i in np.flatnonzero(is_free).tolist():
         cost = reduction.make_cost(folds, i)
         each[i] = add_free_axes(each[i], cost, visible[:, cost.remaining], rank, method)
-    return _group_by_axes(folds, each)
-
-
-def _group_by_axes(
-    folds: ReducedFolds, spectra: Sequence[Spectrum]
-) -> list[tuple[ReducedFolds, Spectrum]]:
-    """Put folds with equally many axes together."""
-    counts = np.array([spectrum.n_axes for spectrum in spectra])
+    counts = np.array([some.n_axes for some in each])
     groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
-    return [(folds[group], stack_spectra([spectra[i] for i in group.tolist()])) for group in groups]
+    return [(folds[group], stack_spectra([each[i] for i in group.tolist()])) for group in groups]
 
 
 def _add_agreed_axes(
@@ -445,34 +444,43 @@ def _add_agreed_axes(
 ) -> list[tuple[ReducedFolds, Spectrum]]:
     """Add axes that the shapes agree on, in every fold as in a fit of its own.
 
-    The list is empty where there are none; otherwise it has all folds, grouped by their axes.
+    Folds with equally many axes are together.
     """
-    method, rank = reduction.problem.method, reduction.problem.local.rank
+    problem = reduction.problem
+    method, rank, tuning = problem.method, problem.local.rank, problem.method.tuning
     if not method.by_rigidity or spectrum.n_axes > rank or spectrum.values.shape[1] <= rank:
-        return []
+        return [(folds, spectrum)]
     limits = compute_rival_limit(
-        spectrum.values, proportions.matrix, rank, reduction.problem.cost.n_shapes, method.tuning
+        spectrum.values, proportions.matrix, rank, problem.cost.n_shapes, tuning
     )
-    has_rivals = (spectrum.next_value < limits) & proportions.determined
-    if not has_rivals.any():
-        return []
-    wider = [spectrum[i] for i in range(len(limits))]
-    for i in np.flatnonzero(has_rivals).tolist():
-        remaining, cost = folds.remaining[i], reduction.make_cost(folds, i)
-        wider[i] = add_agreed_axes(
-            wider[i],
-            proportions.matrix[i],
-            reduction.restrict(remaining),
-            cost,
-            method,
-            reduction.start[remaining],
-        )
-    is_wider = any(some.n_axes > spectrum.n_axes for some in wider)
-    return _group_by_axes(folds, wider) if is_wider else []
+    rivals = np.flatnonzero((spectrum.next_value < limits) & proportions.determined)
+    contested, limits, wide = folds[rivals], limits[rivals], spectrum[rivals]
+    max_axes, n_wanted = min(tuning.max_axes, folds.remaining.shape[1] - 2), rank
+    while n_wanted < max_axes and (wide.next_value < limits).any():
+        n_wanted = min(2 * n_wanted + 1, max_axes)
+        wide = reduction.find_axes(contested, n_wanted)
+    n_rivals = (wide.values[:, : wide.n_axes] < limits[:, None]).sum(axis=1)
+    n_axes = np.full(len(folds.remaining), rank)
+    for count in np.unique(n_rivals[n_rivals > rank]).tolist():
+        group = np.flatnonzero(n_rivals == count)
+        moments = contested.sums[group].moments(wide.axes[group, :, :count])
+        n_axes[rivals[group]] = count_agreed_axes(moments, rank, tuning)
+    if (n_axes == rank).all():
+        return [(folds, spectrum)]
+    narrow = np.flatnonzero(n_axes == rank)
+    groups = [(folds[narrow], spectrum[narrow])] if len(narrow) else []
+    for count in np.unique(n_axes[n_axes > rank]).tolist():
+        group = np.flatnonzero(n_axes[rivals] == count)
+        groups.append((contested[group], wide[group].truncate(count)))
+    return groups
 
 
 def _choose_proportions(
-    reduction: _Reduction, folds: ReducedFolds, spectrum: Spectrum, reference: Array
+    reduction: _Reduction,
+    folds: ReducedFolds,
+    spectrum: Spectrum,
+    reference: Array,
+    n_agreed: int = 0,
 ) -> tuple[Proportions, Index]:
     """Choose A of every fold, and tell the side (g, n) each shape is on.
 
@@ -500,7 +508,7 @@ def _choose_proportions(
         if (towards * side > 0.0).all() and proportions.determined.all():
             return proportions, np.broadcast_to(votes, moments.square.shape)
     proportions = fit_rigid_proportions(moments, method.tuning.max_rounds)
-    if n_axes > n_dims:
+    if n_axes - n_agreed > n_dims:  # parts may move against each other
         proportions = measure_firmness(moments, proportions)
     for number in np.flatnonzero(~proportions.determined):
         prior = reduction.restrict(folds.remaining[number]).prior()

@@ -272,7 +272,6 @@ def add_agreed_axes(
     shapes: ShapeSet,
     cost: WeightedCost,
     method: Method,
-    start: Array | None = None,
 ) -> Spectrum:
     """Add axes that cost about as much as the dearest of d, if the shapes agree on them.
 
@@ -290,15 +289,20 @@ def add_agreed_axes(
     max_axes, n_wanted, wide = min(tuning.max_axes, cost.n_landmarks - 2), rank, spectrum
     while n_wanted < max_axes and wide.next_value < limit:
         n_wanted = min(2 * n_wanted + 1, max_axes)
-        wide = find_cheapest_axes(cost, method, n_wanted, start)
+        wide = find_cheapest_axes(cost, method, n_wanted)
     wide = wide.truncate(max(rank, int((wide.values[: wide.n_axes] < limit).sum())))
-    moments = shapes.moments(wide.axes)
+    n_axes = int(count_agreed_axes(shapes.moments(wide.axes), rank, tuning))
+    return spectrum if n_axes == rank else wide.truncate(n_axes)
+
+
+def count_agreed_axes(moments: Moments, rank: int, tuning: Tuning) -> Index:
+    """Count the axes (…) in which the shapes have a part, ``rank`` where they do not surely."""
     proportions = fit_rigid_proportions(moments, tuning.max_rounds)
     agreement = measure_agreement(moments, proportions.matrix)
-    n_axes = 1 + int(np.flatnonzero(agreement > tuning.likely).max(initial=-1))
-    if n_axes <= rank or agreement[rank - 1 :].max() <= tuning.agreed:
-        return spectrum
-    return wide.truncate(n_axes)
+    numbers = np.arange(1, agreement.shape[-1] + 1)
+    count = np.where(agreement > tuning.likely, numbers, rank).max(axis=-1)
+    is_sure = agreement[..., rank - 1 :].max(axis=-1) > tuning.agreed
+    return np.where(is_sure, count, rank)
 
 
 def compute_rival_limit(

@@ -147,11 +147,12 @@ def fit_rigid_proportions(
     one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _solve_closed_form(moments)
-    side, same_side = find_sides(moments, matrix).chosen, np.ones_like(moments.square)
+    side = find_sides(moments, matrix).chosen
     mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
     k, d = matrix.shape[-2:]
-    if k <= d:
+    if k <= d or (side == side[..., :1]).all():
         return mixed
+    same_side = np.ones_like(moments.square)
     together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
     apart = together.residual > _CLEAR_RATIO * mixed.residual + 1e-6
@@ -339,7 +340,7 @@ def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
 
 
 def measure_agreement(moments: Moments, matrix: Array) -> Array:
-    """Measure how surely the shapes have a part along each axis, in squared standard errors (k,).
+    """Measure how surely the shapes have a part along each axis, in squared standard errors (…, k).
 
     A = Σ (Σ G)⁻¹ s C R is the sum of what every shape adds to it, and (Σ G)⁻¹ (s C R − G A) is what
     that differs from its share: the sum of their squares is the squared standard error of A.
@@ -348,7 +349,8 @@ def measure_agreement(moments: Moments, matrix: Array) -> Array:
     turn, scale = descent.fit_similarities(matrix)
     posed = moments.cross @ (scale[..., None, None] * turn)
     n = moments.cross.shape[-3]
-    errors = descent.white @ (descent.white.mT @ (posed - moments.axes @ matrix))
+    white = descent.white[..., None, :, :]
+    errors = white @ (white.mT @ (posed - moments.axes @ matrix[..., None, :, :]))
     squares = np.square(errors).sum(axis=(-3, -1)) * n / max(1, n - 1)
     tiny = np.finfo(np.float64).tiny
     return np.asarray(np.square(matrix).sum(axis=-1) / np.maximum(squares, tiny))
