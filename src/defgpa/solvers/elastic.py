@@ -42,9 +42,9 @@ from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.geometry import Geometry
 from defgpa.procrustes import SIMILARITY, find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
-from defgpa.solvers.centred_sums import CentredSums, FoldSums
+from defgpa.solvers.centred_sums import THIN, CentredSums, FoldSums
 from defgpa.solvers.deformable import choose_signs
-from defgpa.solvers.proportions import find_sides
+from defgpa.solvers.proportions import find_sides, fit_proportions_on_sides
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.tuning import DEFAULT, Tuning
 
@@ -192,36 +192,23 @@ def turn_reference(reference: Array) -> Array:
 def set_proportions(
     anchors: Anchors, reference: Array, scaling: bool, max_rounds: int, axes: Array | None = None
 ) -> Array:
-    """Compute S A nearest to the poses: min over A and poses of Σ ‖S̄_iA − s_iD̄_iR_i‖².
+    """Set the proportions of references (…, m, d) by the poses: the S A nearest to them.
 
-    By turns again, from A the identity, which it is where the shapes are only posed. With further
-    ``axes`` X (…, m, k) it is [S X] A, from [S X] [1 0]ᵀ.
+    It is S itself where the shapes are only posed. With further ``axes`` X (…, m, k) it is [S X] A,
+    where S may lie in the span of X but for rounding.
     """
-    columns, n_dims = reference, reference.shape[-1]
+    size, d = compute_norms(reference)[..., None, None], reference.shape[-1]
+    columns, thin = reference / size, THIN
     if axes is not None:
-        size = compute_norms(reference)[..., None, None]
-        columns = np.concatenate([reference / size, axes], axis=-1)
-    moments = anchors.sums.moments(columns)
-    count = moments.square.shape[-1] / moments.axes.shape[-3]
-    # S may lie in the span of X but for rounding
-    singular = 1e-15 if axes is None else 1e-10
-    inverse = np.linalg.pinv(count * moments.axes.sum(axis=-3), singular, hermitian=True)
-    matrix = np.zeros((*reference.shape[:-2], columns.shape[-1], n_dims))
-    matrix[..., :n_dims, :] = np.eye(n_dims) if axes is None else size * np.eye(n_dims)
-    is_open = np.ones(reference.shape[:-2], dtype=bool)  # a fold that has converged is left alone
-    for _ in range(max_rounds):
-        cross, before, points = moments.cross[is_open], matrix[is_open], columns[is_open]
-        turn, total = find_nearest_orthogonal(cross.mT @ before[:, None], anchors.side[is_open])
-        scale = total / moments.square[is_open] if scaling else np.ones_like(total)
-        after = inverse[is_open] @ (cross @ (scale[..., None, None] * turn)).sum(axis=-3)
-        if scaling:
-            sizes = compute_norms(points @ before) / compute_norms(points @ after)
-            after *= sizes[:, None, None]
-        matrix[is_open] = after
-        is_open[is_open] = compute_norms(after - before) >= 1e-12 * compute_norms(before)
-        if not is_open.any():
-            break
-    return np.asarray(columns @ matrix)
+        columns, thin = np.concatenate([columns, axes], axis=-1), 100.0 * THIN
+    directions, extents, right = np.linalg.svd(columns, full_matrices=False)
+    directions *= (extents > thin * extents[..., :1])[..., None, :]
+    start = size * extents[..., None] * right[..., :d]
+    moments = anchors.sums.moments(directions)
+    proportions = fit_proportions_on_sides(
+        moments, start, anchors.side, max_rounds, scaling=scaling
+    )
+    return np.asarray(directions @ proportions.matrix)
 
 
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:

@@ -192,26 +192,30 @@ def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proporti
 
 
 def fit_proportions_on_sides(
-    moments: Moments, matrix: Array, side: Array, max_rounds: int = 300, accuracy: float = 1e-12
+    moments: Moments,
+    matrix: Array,
+    side: Array,
+    max_rounds: int = 300,
+    accuracy: float = 1e-12,
+    scaling: bool = True,
 ) -> Proportions:
     """Find the A nearest to the shapes, each on its ``side`` (…, n).
 
-    In space by descent from ``matrix`` (…, k, d); in the plane at once.
+    In space by descent from ``matrix`` (…, k, d); in the plane at once. Without ``scaling`` the
+    shapes keep their sizes, and so do A and its start.
     """
-    descent = _Descent.of(moments, side)
-    if matrix.shape[-1] == 2:
+    descent = _Descent.of(moments, side, scaling)
+    if matrix.shape[-1] == 2 and scaling:
         matrix, rounds = descent.solve_in_plane(), 0
         converged = np.ones(descent.determined.shape, dtype=bool)
     else:
-        matrix, rounds, converged = _descend(
-            moments, descent, _normalise(matrix), max_rounds, accuracy
-        )
+        matrix, rounds, converged = _descend(descent, matrix, max_rounds, accuracy)
     _, scale = descent.fit_similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
     size = np.average(1.0 / np.where(scale > 0.0, scale, 1.0), axis=-1, weights=moments.mass)
     return Proportions(
         matrix * size[..., None, None],
-        _compute_residual(moments, matrix, scale),
+        descent.measure_residual(matrix),
         rounds,
         converged,
         descent.determined & positive,
@@ -221,7 +225,7 @@ def fit_proportions_on_sides(
 
 
 def _descend(
-    moments: Moments, descent: _Descent, matrix: Array, max_rounds: int, accuracy: float
+    descent: _Descent, matrix: Array, max_rounds: int, accuracy: float
 ) -> tuple[Array, int, Mask]:
     """Descend from a matrix A; return the last A, the number of rounds, and whether it ended.
 
@@ -230,16 +234,18 @@ def _descend(
     """
     change, rounds = np.full(descent.determined.shape, np.inf), 0
     converged = np.zeros(descent.determined.shape, dtype=bool)
+    matrix = descent.fix_size(matrix)
+    size = compute_norms(matrix)
     steps: list[tuple[Array, Array]] = []  # each A, and what a round changes in it
     while rounds < max_rounds and not converged.all():
         better = descent.run_round(matrix)
-        before, change = change, compute_norms(better - matrix)
+        before, change = change, compute_norms(better - matrix) / size
         # an extrapolated descent has some ten changes of a round still to come
         left = _estimate_remaining(change, before) if rounds < _N_PLAIN_ROUNDS else 10.0 * change
         converged |= left < accuracy
         if rounds + _MEMORY >= _N_PLAIN_ROUNDS:
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
-        ahead = better if rounds < _N_PLAIN_ROUNDS else _extrapolate(moments, descent, steps)
+        ahead = better if rounds < _N_PLAIN_ROUNDS else _extrapolate(descent, steps)
         matrix, rounds = np.where(converged[..., None, None], better, ahead), rounds + 1
     return matrix, rounds, converged
 
@@ -248,14 +254,15 @@ def _descend(
 class _Descent:
     """Alternate the best similarities for A and the best A for them, all shapes in a product."""
 
+    moments: Moments
     onto: Array  # (…, n d, k): Cᵀ of all shapes below each other
     white: Array  # (…, k, k): W with W Wᵀ = (Σ G)⁻¹, zero along axes that no shape sees
-    square: Array  # (…, n)
     side: Array  # (…, n)
+    scaling: bool  # whether shapes change their sizes
     determined: Mask  # (…): whether the shapes determine all axes
 
     @classmethod
-    def of(cls, moments: Moments, side: Array) -> _Descent:
+    def of(cls, moments: Moments, side: Array, scaling: bool = True) -> _Descent:
         """Prepare the descent of shapes each on its ``side`` (…, n)."""
         *batch_shape, n, k, d = moments.cross.shape
         values, vectors = np.linalg.eigh(moments.axes.sum(axis=-3) * (n / moments.axes.shape[-3]))
@@ -263,7 +270,7 @@ class _Descent:
         roots = np.where(clear, 1.0 / np.sqrt(np.where(clear, values, 1.0)), 0.0)
         onto = np.ascontiguousarray(moments.cross.mT).reshape(*batch_shape, n * d, k)
         white = vectors * roots[..., None, :]
-        return cls(onto, white, moments.square, side, np.asarray(clear.all(axis=-1)))
+        return cls(moments, onto, white, side, scaling, np.asarray(clear.all(axis=-1)))
 
     @cached_property
     def back(self) -> Array:
@@ -281,7 +288,7 @@ class _Descent:
         """
         x, y = self.onto[..., ::2, :], self.onto[..., 1::2, :]
         points = (x + 1j * self.side[..., None] * y) @ self.white  # (…, n, k): cᵀW
-        fitted = (points / self.square[..., None]).mT @ points.conj()
+        fitted = (points / self.moments.square[..., None]).mT @ points.conj()
         top = self.white @ np.linalg.eigh(fitted)[1][..., -1:]
         return np.concatenate([top.real, top.imag], axis=-1)
 
@@ -293,13 +300,29 @@ class _Descent:
         *batch_shape, _, d = matrix.shape
         target = (self.onto @ matrix).reshape(*batch_shape, -1, d, d)  # D̄ᵀX̄A
         turn, total = find_nearest_orthogonal(target, np.broadcast_to(self.side, target.shape[:-2]))
-        return turn, total / self.square
+        return turn, total / self.moments.square if self.scaling else np.ones_like(total)
 
     def run_round(self, matrix: Array) -> Array:
-        """Compute the next A, (Σ G)⁻¹ Σ s C R at unit size (or all would shrink together)."""
+        """Compute the next A, (Σ G)⁻¹ Σ s C R."""
         turn, scale = self.fit_similarities(matrix)
         turn *= scale[..., None, None]
-        return _normalise(self.back @ turn.reshape(*matrix.shape[:-2], -1, matrix.shape[-1]))
+        rows = turn.reshape(*matrix.shape[:-2], -1, matrix.shape[-1])
+        return self.fix_size(self.back @ rows)
+
+    def fix_size(self, matrix: Array) -> Array:
+        """Bring A to size 1 where shapes change their sizes, or all would shrink together."""
+        return _normalise(matrix) if self.scaling else matrix
+
+    def measure_residual(self, matrix: Array) -> Array:
+        """Compute √(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²) (…)."""
+        turn, scale = self.fit_similarities(matrix)
+        sizes = np.broadcast_to(_compute_squared_sizes(self.moments, matrix), scale.shape)
+        left = sizes - scale**2 * self.moments.square
+        if not self.scaling:
+            total = (self.onto @ matrix).reshape(turn.shape)
+            left = sizes + self.moments.square - 2.0 * np.einsum("...ij,...ij->...", turn, total)
+        squares = np.maximum(left.sum(axis=-1), 0.0)
+        return np.asarray(np.sqrt(squares / sizes.sum(axis=-1)))
 
 
 def _estimate_remaining(change: Array, before: Array) -> Array:
@@ -309,9 +332,7 @@ def _estimate_remaining(change: Array, before: Array) -> Array:
     return np.asarray(change * falling / (1.0 - falling))
 
 
-def _extrapolate(
-    moments: Moments, descent: _Descent, steps: Sequence[tuple[Array, Array]]
-) -> Array:
+def _extrapolate(descent: _Descent, steps: Sequence[tuple[Array, Array]]) -> Array:
     """Extrapolate by Anderson's mixing: combine the last rounds so that their changes f cancel,
 
         A + f − (ΔA + Δf) γ,    γ = Δf⁺ f,
@@ -326,16 +347,15 @@ def _extrapolate(
     weights = np.linalg.pinv(differences, rcond=1e-10) @ changes[..., -1:]
     ahead = undamped - ((np.diff(matrices, axis=-1) + differences) @ weights)[..., 0]
     candidates = [vector.reshape(shape) for vector in (undamped, ahead)]
-    left = [_compute_residual(moments, a, descent.fit_similarities(a)[1]) for a in candidates]
+    left = [descent.measure_residual(candidate) for candidate in candidates]
     return np.where((left[1] > left[0])[..., None, None], *candidates)
 
 
 def judge_proportions(moments: Moments, matrix: Array) -> Proportions:
     """Measure how well similarities of the shapes agree with given proportions A."""
     side = find_sides(moments, matrix).chosen
-    _, scale = _Descent.of(moments, side).fit_similarities(matrix)
+    residual = _Descent.of(moments, side).measure_residual(matrix)
     sure = np.ones(matrix.shape[:-2], dtype=bool)
-    residual = _compute_residual(moments, matrix, scale)
     return Proportions(matrix, residual, 0, sure, sure, side, np.ones(sure.shape))
 
 
@@ -375,13 +395,6 @@ def _solve_closed_form(moments: Moments) -> Array:
     roots = np.sqrt(np.maximum(values[..., None, largest], 0.0))
     matrix[..., : min(k, d)] = vectors[..., largest] * roots
     return matrix
-
-
-def _compute_residual(moments: Moments, matrix: Array, scale: Array) -> Array:
-    """Compute √(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²): at the best s, ‖X̄A‖² − s² ‖D̄‖² is left of each."""
-    sizes = np.broadcast_to(_compute_squared_sizes(moments, matrix), scale.shape)
-    left = (sizes - scale**2 * moments.square).sum(axis=-1)
-    return np.asarray(np.sqrt(np.maximum(left, 0.0) / sizes.sum(axis=-1)))
 
 
 def _normalise(stack: Array) -> Array:
