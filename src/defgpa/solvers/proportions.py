@@ -147,12 +147,15 @@ def fit_rigid_proportions(
     one part against the others; then all shapes are tried on one side, too.
     """
     matrix = _solve_closed_form(moments)
-    side = find_sides(moments, matrix).chosen
-    mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
     k, d = matrix.shape[-2:]
-    if k <= d or (side == side[..., :1]).all():
+    sides, same_side = find_sides(moments, matrix), np.ones_like(moments.square)
+    if k <= d:
+        return fit_proportions_on_sides(moments, matrix, sides.chosen, max_rounds, accuracy)
+    matrix[..., 0] *= sides.majority[..., None]
+    side = sides.chosen * sides.majority[..., None]
+    mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
+    if (side == same_side).all():
         return mixed
-    same_side = np.ones_like(moments.square)
     together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
     apart = together.residual > _CLEAR_RATIO * mixed.residual + 1e-6
