@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from defgpa.shapes import Shapes
@@ -38,3 +40,21 @@ def make_cell(values):
     for i, value in enumerate(values):
         cell[0, i] = value
     return cell
+
+
+def format_tps(shapes, **fields):
+    """Format a TPS file of (m, d) shapes; every field has a value for each of them."""
+    lines = []
+    for k, shape in enumerate(shapes):
+        rows = (" ".join(map(repr, row)) for row in np.asarray(shape).tolist())
+        values = (f"{key}={value[k]}" for key, value in fields.items())
+        lines += [f"LM={len(shape)}", *rows, *values]
+    return "\n".join([*lines, ""])
+
+
+def format_markups(points, space="LPS", kind="Fiducial"):
+    """Format a file of 3D Slicer: points by their labels, or pairs of both."""
+    pairs = points.items() if isinstance(points, dict) else points
+    nodes = [{"label": s, "position": np.asarray(place).tolist()} for s, place in pairs]
+    content = {"type": kind, "coordinateSystem": space, "controlPoints": nodes}
+    return json.dumps({"markups": [content]})

@@ -227,6 +227,15 @@ def up_to_rigid(points, target):
     return (points - centre) @ (left * side) @ right + goal
 
 
+def triangulated_grid(side):
+    """x from 0 to 3 and y from 0 to 2 of side² places, and the triangles between them."""
+    x, y = map(np.ravel, np.meshgrid(np.linspace(0, 3, side), np.linspace(0, 2, side)))
+    corner = np.arange(side * (side - 1)).reshape(side - 1, side)[:, :-1].ravel()
+    lower = np.column_stack([corner, corner + 1, corner + side])
+    upper = np.column_stack([corner + 1, corner + side + 1, corner + side])
+    return x, y, np.vstack([lower, upper])
+
+
 ORACLE = Path(__file__).parent / "oracle"
 
 

@@ -24,6 +24,7 @@ from selenium.webdriver.common.by import By
 
 import defgpa
 from defgpa.edits import read_edits
+from io_support import format_tps
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 spec = spec_from_file_location("make_picture", DOCS / "make_picture.py")
@@ -581,15 +582,15 @@ def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
     image = pytest.importorskip("PIL.Image")
     width, height, scale = 300, 200, 0.05
     points = np.array([[60, 50], [240, 60], [150, 150], [90, 120]])  # pixels, from below
-    rows = []
     for k in range(4):
         picture = image.new("RGB", (width, height), (255, 255, 255))
         for x, y in points + np.array([0, 3 * k]):
             picture.paste((200, 0, 0), (x - 6, height - y - 6, x + 7, height - y + 7))
         picture.save(tmp_path / f"leaf {k}.png")
-        lines = [f"{x} {y + 3 * k}" for x, y in points]
-        rows += ["LM=4", *lines, f"IMAGE=leaf {k}.png", f"ID=leaf{k}", f"SCALE={scale}"]
-    (tmp_path / "leaves.tps").write_text("\n".join(rows) + "\n")
+    images, names = ([form.format(k) for k in range(4)] for form in ("leaf {}.png", "leaf{}"))
+    moved = [points + np.array([0, 3 * k]) for k in range(4)]
+    text = format_tps(moved, IMAGE=images, ID=names, SCALE=[scale] * 4)
+    (tmp_path / "leaves.tps").write_text(text)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for path in sorted(tmp_path.glob("*[gs]")):
             archive.write(path, f"leaves/{path.name}")

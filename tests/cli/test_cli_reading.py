@@ -7,6 +7,7 @@ import pytest
 
 import defgpa
 from defgpa.datasets import smooth_family
+from io_support import format_markups, format_tps
 
 POINTS = smooth_family(n=6, m=14, d=2, seed=3).shapes.points
 NAMES = [f"wing {letter}" for letter in "abcdef"]
@@ -67,16 +68,9 @@ def test_info_tells_groups_and_columns(run, table):
 @pytest.fixture
 def unfinished(tmp_path):
     """A TPS file in which two specimens lack landmarks at the end."""
-    lines = []
-    for k, shape in enumerate(POINTS):
-        digitised = shape[: {1: 13, 4: 11}.get(k, 14)]
-        lines += [
-            f"LM={len(digitised)}",
-            *(f"{x!r} {y!r}" for x, y in digitised.tolist()),
-            f"ID={NAMES[k]}",
-        ]
+    digitised = [shape[: {1: 13, 4: 11}.get(k, 14)] for k, shape in enumerate(POINTS)]
     path = tmp_path / "wings.tps"
-    path.write_text("\n".join(lines))
+    path.write_text(format_tps(digitised, ID=NAMES))
     return path
 
 
@@ -101,10 +95,9 @@ def test_a_fit_goes_on_without_unfinished_specimens_on_request(run, unfinished, 
 
 
 def markups(folder, name, labels, points, space="LPS"):
-    nodes = [{"label": s, "position": p} for s, p in zip(labels, points.tolist(), strict=True)]
-    content = {"type": "Fiducial", "coordinateSystem": space, "controlPoints": nodes}
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.mrk.json").write_text(json.dumps({"markups": [content]}))
+    text = format_markups(zip(labels, points, strict=True), space)
+    (folder / f"{name}.mrk.json").write_text(text)
 
 
 def test_deviating_labels_are_noted_once_and_matched_as_chosen(run, tmp_path):
@@ -168,11 +161,8 @@ def test_the_dimension_can_be_given(run, tmp_path):
 
 
 def test_names_can_be_chosen(run, tmp_path):
-    lines = []
-    for k, shape in enumerate(POINTS):
-        rows = [f"{x!r} {y!r}" for x, y in shape.tolist()]
-        lines += ["LM=14", *rows, f"IMAGE=p{k}.jpg", f"ID={k}"]
-    (tmp_path / "wings.tps").write_text("\n".join(lines))
+    images = [f"p{k}.jpg" for k in range(6)]
+    (tmp_path / "wings.tps").write_text(format_tps(POINTS, IMAGE=images, ID=range(6)))
     for choice, first in (("auto", "p0"), ("id", "0"), ("image", "p0"), ("file", "wings_1")):
         words = ("-o", tmp_path / choice, "--warp", "affine", "--names", choice)
         assert run("fit", tmp_path / "wings.tps", *words)[0] == 0
@@ -223,12 +213,8 @@ def test_register_goes_by_position_on_request(run, tmp_path):
     assert registered.landmarks == defgpa.load(tmp_path / "fit" / "result.npz").shapes.landmarks
 
 
-def written_tps(path, points, scale=()):
-    lines = []
-    for k, shape in enumerate(points):
-        rows = (f"{x!r} {y!r}" for x, y in shape.tolist())
-        lines += [f"LM={len(shape)}", *rows, *scale, f"ID=w{k}"]
-    path.write_text("\n".join(lines))
+def written_tps(path, points):
+    path.write_text(format_tps(points, ID=[f"w{k}" for k in range(len(points))]))
 
 
 def test_info_shows_the_sets_of_a_folder_that_holds_several(run, tmp_path):

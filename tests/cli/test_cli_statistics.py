@@ -21,6 +21,7 @@ from defgpa.statistics import (
     symmetry,
     tangent_space,
 )
+from io_support import format_markups
 from support import PARITY
 
 MOTH = np.array([[0, 2], [0, -1], [-2, 1], [2, 1], [-1, -2], [1, -2.0], [-0.5, 0.3], [0.5, 0.3]])
@@ -417,9 +418,8 @@ def test_curves_of_slicer_are_joined_and_slide(run, tmp_path):
         defgpa.write_shapes(shape, tmp_path / f"s{k}.mrk.json")
         t = np.linspace(0, 2, 8 + k)
         line = np.column_stack([np.cos(t), np.sin(t), 0.2 * t])
-        points = [{"position": p, "label": f"C-{j}"} for j, p in enumerate(line.tolist())]
-        node = {"type": "Curve", "coordinateSystem": "LPS", "controlPoints": points}
-        (tmp_path / "curves" / f"s{k}_rim.mrk.json").write_text(json.dumps({"markups": [node]}))
+        text = format_markups(((f"C-{j}", p) for j, p in enumerate(line)), kind="Curve")
+        (tmp_path / "curves" / f"s{k}_rim.mrk.json").write_text(text)
     out, _ = run.succeed(
         *(
             "slide",

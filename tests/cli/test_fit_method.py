@@ -12,6 +12,7 @@ import pytest
 import defgpa
 from defgpa.datasets import smooth_family
 from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA
+from io_support import format_tps
 from support import EXACT
 
 
@@ -285,11 +286,9 @@ def test_image_goes_through_a_warp_with_its_landmarks(run, tmp_path, scale):
     imageio = pytest.importorskip("imageio.v3")
     points = np.random.default_rng(0).uniform(20, 80, size=(20, 2))
     moved = [points, points + np.array([3.0, 2.0]), points * 1.02]
-    records = []
-    for name, shape in zip("abc", moved, strict=True):
-        lines = "\n".join(f"{x} {y}" for x, y in shape)
-        records.append(f"LM=20\n{lines}\nIMAGE={name}.png\nID={name}\nSCALE={scale}\n")
-    (tmp_path / "set.tps").write_text("".join(records))
+    images = [f"{name}.png" for name in "abc"]
+    text = format_tps(moved, IMAGE=images, ID="abc", SCALE=[scale] * 3)
+    (tmp_path / "set.tps").write_text(text)
     words = ("fit", tmp_path / "set.tps", "-o", tmp_path / "out", "--method", "affine")
     assert run(*words, "--pose", "first")[0] == 0
     alignment = defgpa.load(tmp_path / "out" / "result.npz")

@@ -1,13 +1,12 @@
 """The same landmark under several labels is one landmark, and it is said; never two in one."""
 
-import json
-
 import numpy as np
 import pytest
 
 from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
 from defgpa.io.landmark_matching import _is_respelling
+from io_support import format_markups
 
 RNG = np.random.default_rng(5)
 PLACES = RNG.normal(size=(12, 3)).round(3)
@@ -18,12 +17,9 @@ def slicer(tmp_path):
     """Writes one file of Slicer's: labels to places, all moved a little by the file."""
 
     def write(name, labels, places=PLACES, space="LPS"):
-        nodes = [
-            {"label": label, "position": (place + len(list(tmp_path.iterdir()))).tolist()}
-            for label, place in zip(labels, places, strict=False)
-        ]
-        content = {"type": "Fiducial", "coordinateSystem": space, "controlPoints": nodes}
-        (tmp_path / f"{name}.mrk.json").write_text(json.dumps({"markups": [content]}))
+        places = places + len(list(tmp_path.iterdir()))
+        text = format_markups(zip(labels, places, strict=False), space)
+        (tmp_path / f"{name}.mrk.json").write_text(text)
         return tmp_path
 
     return write

@@ -1,6 +1,5 @@
 """Files, folders and patterns become one set of shapes, whatever their formats and names."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -15,18 +14,12 @@ from defgpa.io.format import ReadOptions
 from defgpa.io.landmark_matching import merge_label_orders
 from defgpa.io.merge import merge_documents
 from defgpa.shapes import Shapes
-from io_support import awkward_shapes
+from io_support import awkward_shapes, format_markups
 
 
 def tps(name, *rows):
     body = "\n".join(rows or ("1 2", "3 4"))
     return f"LM={len(rows) or 2}\n{body}\n" + (f"ID={name}\n" if name else "")
-
-
-def markup(points, space="LPS"):
-    nodes = [{"label": label, "position": position} for label, position in points.items()]
-    content = {"type": "Fiducial", "coordinateSystem": space, "controlPoints": nodes}
-    return json.dumps({"markups": [content]})
 
 
 @pytest.fixture
@@ -242,7 +235,7 @@ def test_a_file_of_sizes_among_landmark_files_is_passed_over_aloud(folder):
 def test_what_is_to_be_said_of_many_files_is_said_once(folder):
     for k in range(5):
         points = {"p": [k, 0, 0], "": [0, k, 1]}
-        (folder / f"s{k}.mrk.json").write_text(markup(points))
+        (folder / f"s{k}.mrk.json").write_text(format_markups(points))
     with pytest.warns(DefgpaWarning) as caught:
         read_shapes(folder)
     (only,) = caught
@@ -287,8 +280,8 @@ def test_labels_of_some_are_taken_where_they_agree(folder):
 
 
 def test_landmarks_are_matched_by_label_and_missing_without(folder):
-    (folder / "a.mrk.json").write_text(markup({"A": [1, 2, 3], "B": [4, 5, 6]}))
-    (folder / "b.mrk.json").write_text(markup({"C": [7, 8, 9], "A": [1, 1, 1]}))
+    (folder / "a.mrk.json").write_text(format_markups({"A": [1, 2, 3], "B": [4, 5, 6]}))
+    (folder / "b.mrk.json").write_text(format_markups({"C": [7, 8, 9], "A": [1, 1, 1]}))
     shapes = read_shapes(folder)
     assert shapes.landmarks == ("C", "A", "B")
     np.testing.assert_array_equal(shapes["a"], [[np.nan] * 3, [1, 2, 3], [4, 5, 6]])
@@ -312,8 +305,8 @@ def test_labels_keep_the_order_that_files_agree_on_or_that_of_first_sight(sequen
 
 
 def test_lps_and_ras_come_together_in_the_space_of_the_first(folder):
-    (folder / "a.mrk.json").write_text(markup({"A": [1, 2, 3], "B": [4, 5, 6]}, "LPS"))
-    (folder / "b.mrk.json").write_text(markup({"A": [-1, -2, 3], "B": [-4, -5, 6]}, "RAS"))
+    (folder / "a.mrk.json").write_text(format_markups({"A": [1, 2, 3], "B": [4, 5, 6]}, "LPS"))
+    (folder / "b.mrk.json").write_text(format_markups({"A": [-1, -2, 3], "B": [-4, -5, 6]}, "RAS"))
     shapes = read_shapes(folder)
     assert shapes.metadata["space"] == "LPS"
     np.testing.assert_array_equal(shapes["a"], shapes["b"])
@@ -465,37 +458,27 @@ def test_names_become_names_of_files_that_every_system_takes(folder):
     )
 
 
-def test_slicers_own_labels_are_matched_by_their_number(tmp_path):
-    """Slicer calls the points of a list skull_1 skull_1-1, skull_1-2, …: each file its own."""
-    for name in ("skull_1", "skull_2"):
-        points = [{"label": f"{name}-{k}", "position": [k, k * k, 3 * k % 7]} for k in range(1, 7)]
-        markups = [{"type": "Fiducial", "coordinateSystem": "LPS", "controlPoints": points}]
-        (tmp_path / f"{name}.mrk.json").write_text(json.dumps({"markups": markups}))
-    shapes = read_shapes(tmp_path)
-    assert shapes.landmarks == ("1", "2", "3", "4", "5", "6")
-    assert shapes.visible.all()
-    first = read_shapes(tmp_path / "skull_1.mrk.json")
-    assert first.landmarks[0] == "skull_1-1"
-
-
 @pytest.mark.parametrize("mark", ["_", " ", "-"])
 def test_labels_that_begin_with_the_name_of_their_file_are_matched_by_number(folder, mark):
     for name in ("skull_1", "skull_2"):
         points = {f"{name}{mark}{k}": [k, k * k, 3 * k % 7] for k in range(1, 7)}
-        (folder / f"{name}.mrk.json").write_text(markup(points))
-    assert read_shapes(folder).landmarks == ("1", "2", "3", "4", "5", "6")
+        (folder / f"{name}.mrk.json").write_text(format_markups(points))
+    shapes = read_shapes(folder)
+    assert shapes.landmarks == ("1", "2", "3", "4", "5", "6")
+    assert shapes.visible.all()
+    assert read_shapes("skull_1.mrk.json").landmarks[0] == f"skull_1{mark}1"
 
 
 def test_labels_with_a_number_that_is_no_list_are_left_as_they_are(folder):
     for side in ("left", "right"):
         points = {f"{side}_{k}": [k, k * k, 3] for k in range(1, 4)}
-        (folder / f"of {side}.mrk.json").write_text(markup({"nasion": [0, 0, 0], **points}))
+        (folder / f"of {side}.mrk.json").write_text(format_markups({"nasion": [0, 0, 0], **points}))
     assert read_shapes(folder).n_landmarks == 7
 
 
 def test_labels_that_match_nothing_are_pointed_out(folder):
     for name, letters in (("a", "pqr"), ("b", "pqr"), ("c", "xyzw")):
-        (folder / f"{name}.mrk.json").write_text(markup({s: [1, 2, 3] for s in letters}))
+        (folder / f"{name}.mrk.json").write_text(format_markups({s: [1, 2, 3] for s in letters}))
     with pytest.warns(DefgpaWarning) as caught:
         shapes = read_shapes(folder)
     assert shapes.n_landmarks == 7
@@ -508,9 +491,9 @@ def test_labels_that_match_nothing_are_pointed_out(folder):
 
 def test_labels_that_differ_in_capitals_alone_are_one_note(folder):
     """Of unequal counts only labels can tell which landmark is which."""
-    (folder / "a.mrk.json").write_text(markup({"Nasion": [1, 2, 3], "Tip": [1, 2, 4]}))
+    (folder / "a.mrk.json").write_text(format_markups({"Nasion": [1, 2, 3], "Tip": [1, 2, 4]}))
     more = {"nasion ": [1, 2, 3], "tip": [1, 2, 4], "base": [0, 0, 1]}
-    (folder / "b.mrk.json").write_text(markup(more))
+    (folder / "b.mrk.json").write_text(format_markups(more))
     with pytest.warns(DefgpaWarning) as caught:
         assert read_shapes(folder).n_landmarks == 5
     messages = [str(warning.message) for warning in caught]

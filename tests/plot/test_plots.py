@@ -20,7 +20,7 @@ from defgpa import ShapeError, Shapes, plot
 from defgpa.datasets import load_wings
 from defgpa.images import Frame, Picture, intensity_deviation
 from defgpa.plot import _style
-from support import EXACT, make_smoothing_path, smooth_family
+from support import EXACT, make_smoothing_path, smooth_family, triangulated_grid
 
 
 def flat():
@@ -519,19 +519,11 @@ def test_every_shape_keeps_its_colour(plane):
 @pytest.fixture(scope="module")
 def mesh_set():
     """Ten bent sheets of 10,000 vertices with triangles."""
-    side = 100
-    x, y = map(np.ravel, np.meshgrid(np.linspace(0, 3, side), np.linspace(0, 2, side)))
+    x, y, faces = triangulated_grid(100)
     points = [
         np.column_stack([x, y, 0.2 * np.sin(x + 0.1 * k) + 0.05 * x * y + 0.01 * k * y])
         for k in range(10)
     ]
-    corner = np.arange(side * (side - 1)).reshape(side - 1, side)[:, :-1].ravel()
-    faces = np.vstack(
-        [
-            np.column_stack([corner, corner + 1, corner + side]),
-            np.column_stack([corner + 1, corner + side + 1, corner + side]),
-        ]
-    )
     return defgpa.EuclideanGPA().fit(Shapes(points, faces=faces)).alignment_
 
 

@@ -39,7 +39,7 @@ from defgpa.warps import (
     WendlandC2,
     fit_interpolating_spline,
 )
-from support import EXACT, make_smoothing_path, rotation, smooth_family
+from support import EXACT, make_smoothing_path, rotation, smooth_family, triangulated_grid
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -729,10 +729,7 @@ def test_five_thousand_specimens_are_all_on_the_page(page):
 
 
 def test_a_large_mesh_is_decimated_and_stays_a_surface(page):
-    side = 100
-    x, y = map(np.ravel, np.meshgrid(np.linspace(0, 3, side), np.linspace(0, 2, side)))
-    corner = np.arange(side * (side - 1)).reshape(side - 1, side)[:, :-1].ravel()
-    faces = np.column_stack([corner, corner + 1, corner + side])
+    x, y, faces = triangulated_grid(100)
     points = [np.column_stack([x, y, 0.1 * k * x * y + np.sin(x)]) for k in range(1, 5)]
     shapes = defgpa.Shapes(points, faces=faces)
     made = page(defgpa.EuclideanGPA().fit(shapes).alignment_)

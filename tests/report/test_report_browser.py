@@ -22,7 +22,7 @@ from defgpa.datasets import load_wings
 from defgpa.model_selection import compare, cross_validate, select_smoothing
 from defgpa.procrustes import SIMILARITY, fit_motions
 from defgpa.report import write_report
-from support import ROOT, SHARED, smooth_family
+from support import ROOT, SHARED, smooth_family, triangulated_grid
 
 _spec = importlib.util.spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
 make_picture = importlib.util.module_from_spec(_spec)
@@ -69,15 +69,8 @@ SIDE = 13  # landmarks along a side of the mesh
 
 def sheets(faces=False):
     """Nine bent sheets, one of them with missing landmarks, with triangles if these are wanted."""
-    u, v = map(np.ravel, np.meshgrid(np.linspace(0, 3, SIDE), np.linspace(0, 2, SIDE)))
+    u, v, triangles = triangulated_grid(SIDE)
     bent = [np.column_stack([u, v, k / 10 * np.sin(u + k) + 0.2 * u * v]) for k in range(9)]
-    corner = np.arange(SIDE * (SIDE - 1)).reshape(SIDE - 1, SIDE)[:, :-1].ravel()
-    triangles = np.vstack(
-        [
-            np.column_stack([corner, corner + 1, corner + SIDE]),
-            np.column_stack([corner + 1, corner + SIDE + 1, corner + SIDE]),
-        ]
-    )
     bent[3][100:140] = np.nan
     return defgpa.Shapes(bent, faces=triangles if faces else None)
 
@@ -213,6 +206,15 @@ def coordinates(browser, plot):
     return browser.execute_script(
         "return document.getElementById('plot-' + arguments[0])._fullData"
         ".map(t => [t.x, t.y, t.z].filter(Boolean).map(axis => Array.from(axis)))",
+        plot,
+    )
+
+
+def labelled_dots(browser, plot):
+    """The text and the place of every dot of a plot that has a text."""
+    return browser.execute_script(
+        "return document.getElementById('plot-' + arguments[0])._fullData.filter(t => t.text?.map)"
+        ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))",
         plot,
     )
 
@@ -522,10 +524,7 @@ def test_every_dot_says_whose_it_is(opened):
     alignment = defgpa.DefGPA().fit(numbered_shapes()).alignment_
     shapes = alignment.shapes
     counted = 0
-    for text, x, y in browser.execute_script(
-        "return document.getElementById('plot-reference')._fullData.filter(t => t.text?.map)"
-        ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
-    ):
+    for text, x, y in labelled_dots(browser, "reference"):
         name, label = re.match(r"<b>(\w+)</b><br>landmark (\d+)", text).groups()
         j = shapes.landmarks.index(label)
         at = (
@@ -755,11 +754,8 @@ def test_the_scatter_shows_the_scores_of_any_two_components(opened):
             picker = Select(browser.find_element(By.ID, f"component-{slot}"))
             if picker.first_selected_option.get_attribute("value") != str(component):
                 after(browser, "shape", lambda p=picker, c=component: p.select_by_value(str(c)))
-        dots_with_text = browser.execute_script(
-            "return document.getElementById('plot-scatter')._fullData.filter(t => t.text?.map)"
-            ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
-        )
-        places = {re.match(r"<b>(\w+)</b>", words)[1]: (x, y) for words, x, y in dots_with_text}
+        labelled = labelled_dots(browser, "scatter")
+        places = {re.match(r"<b>(\w+)</b>", words)[1]: (x, y) for words, x, y in labelled}
         assert sorted(places) == sorted(names)
         for i, name in enumerate(names):
             np.testing.assert_allclose(places[name], pca.scores_[i, [across, up]], rtol=1e-5)
@@ -824,10 +820,7 @@ def test_a_specimen_that_is_clicked_is_the_shape_that_is_drawn(opened):
 def test_the_ranking_names_every_specimen_at_its_distance(opened):
     browser, alignment = opened("numbered"), SPACES["numbered"]()
     outliers = defgpa.statistics.outliers(alignment)
-    dots_with_text = browser.execute_script(
-        "return document.getElementById('plot-ranking')._fullData.filter(t => t.text?.map)"
-        ".flatMap(t => t.text.map((words, k) => [words, t.x[k], t.y[k]]))"
-    )
+    dots_with_text = labelled_dots(browser, "ranking")
     assert len(dots_with_text) == 9
     for words, rank, distance in dots_with_text:
         i = alignment.shapes.names.index(re.match(r"<b>(\w+)</b>", words)[1])

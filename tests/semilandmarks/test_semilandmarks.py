@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
@@ -24,6 +22,7 @@ from defgpa.semilandmarks.criteria import Bending, Distance, compute_bending_mat
 from defgpa.semilandmarks.paths import PatchPath, Splines, make_spline_path
 from defgpa.semilandmarks.sliders import chains
 from defgpa.statistics import tangent_space
+from io_support import format_markups, format_tps
 from support import EXACT, PARITY, rotation, shared_data, warned_of
 
 BOTH = ["bending", "procrustes"]
@@ -496,21 +495,12 @@ def test_rows_of_a_slider_table_join_into_curves(larvae):
 
 def test_curves_of_a_tps_file_slide_by_themselves(tmp_path):
     points = jittered(n=5)
-    lines = []
-    for k, shape in enumerate(points):
-        rows = [" ".join(map(repr, row)) for row in shape.tolist()]
-        lines += [
-            "LM=3",
-            *rows[2:5],
-            "CURVES=1",
-            "POINTS=21",
-            rows[0],
-            *rows[5:],
-            rows[1],
-            f"ID=s{k}",
-        ]
+    records = []
+    for shape in points:
+        curve = format_tps([shape[CURVE]]).replace("LM", "CURVES=1\nPOINTS")
+        records.append(format_tps([shape[2:5]]) + curve)
     file = tmp_path / "curves.tps"
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text("".join(records))
     shapes = defgpa.read_shapes(file)
     assert find_curves(shapes) == [list(range(3, 24))]
     slid = slide(shapes)
@@ -631,13 +621,7 @@ def test_a_shape_may_see_nothing_of_a_curve(along):
 
 def markup(points, kind="Curve", labels=None, system="LPS"):
     labels = labels or [f"C-{k}" for k in range(1, len(points) + 1)]
-    control_points = [
-        {"id": str(k), "label": label, "position": list(map(float, p)), "positionStatus": "defined"}
-        for k, (label, p) in enumerate(zip(labels, points, strict=True), start=1)
-    ]
-    return json.dumps(
-        {"markups": [{"type": kind, "coordinateSystem": system, "controlPoints": control_points}]}
-    )
+    return format_markups(zip(labels, points, strict=True), system, kind)
 
 
 def test_curves_of_slicer_name_their_landmarks(tmp_path):
