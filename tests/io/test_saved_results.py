@@ -24,6 +24,7 @@ ESTIMATORS = {
     "rigid": defgpa.EuclideanGPA(),
     "similarity": defgpa.EuclideanGPA(scaling=True),
     "datum affine": defgpa.AffineGPA(),
+    "elastic": defgpa.ElasticGPA(rigidity=np.inf),
 }
 
 

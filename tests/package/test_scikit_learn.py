@@ -108,14 +108,6 @@ def test_copies_keep_the_container(copied, labelled):
     assert copied(flat()).fit_transform(labelled[0]).shape == (12, 40)
 
 
-def test_pipeline_with_components(labelled):
-    scores = make_pipeline(flat(), PCA(2)).fit_transform(labelled[0])
-    np.testing.assert_allclose(
-        scores,
-        PCA(2).fit_transform(DefGPA().fit(labelled[0]).alignment_.superimposed.reshape(12, -1)),
-    )
-
-
 def test_grid_search_over_warps_and_their_parameters(labelled):
     points, groups = labelled
     model = make_pipeline(flat(warp=ThinPlateSpline()), PCA(3), LinearDiscriminantAnalysis())

@@ -33,12 +33,18 @@ class TestWhatIsAccepted:
         np.testing.assert_array_equal(shapes.visible, ~np.isnan(PARTIAL[..., 0]))
         np.testing.assert_array_equal(shapes.views, shapes.visible.sum(axis=0))
 
-    @pytest.mark.parametrize("container", [list, tuple])
-    def test_a_list_of_arrays(self, container):
-        assert Shapes(container(PARTIAL)) == Shapes(PARTIAL)
-
-    def test_nested_lists_of_numbers(self):
-        assert Shapes(FULL.tolist()) == Shapes(FULL)
+    @pytest.mark.parametrize(
+        ("points", "expected"),
+        [
+            (list(PARTIAL), PARTIAL),
+            (tuple(PARTIAL), PARTIAL),
+            (FULL.tolist(), FULL),
+            (np.ma.masked_array(FULL), FULL),
+        ],
+        ids=["list", "tuple", "nested lists", "masked array without a mask"],
+    )
+    def test_any_container_of_numbers(self, points, expected):
+        assert Shapes(points) == Shapes(expected)
 
     def test_none_for_a_coordinate_that_is_not_there(self):
         nested = FULL.tolist()
@@ -51,9 +57,6 @@ class TestWhatIsAccepted:
         shapes = Shapes(masked)
         assert not shapes.visible[1, 4]
         assert shapes.visible.sum() == FULL.shape[0] * FULL.shape[1] - 1
-
-    def test_a_masked_array_without_a_mask(self):
-        assert Shapes(np.ma.masked_array(FULL)) == Shapes(FULL)
 
     def test_a_list_of_masked_arrays(self):
         parts = [
@@ -492,12 +495,15 @@ def test_equality_is_of_points_names_and_labels():
     assert Shapes(FULL) != FULL.tolist()
 
 
-def test_a_slice_is_shapes_and_a_number_is_points():
+def test_a_slice_a_list_or_a_mask_is_shapes_and_a_number_or_a_name_is_points():
     shapes = Shapes(FULL, names=["a", "b", "c", "d"], metadata={"groups": list("pqrs")})
     assert shapes[1:3].names == ("b", "c")
     assert shapes[1:3].metadata["groups"] == ("q", "r")
     assert shapes[::-1].names == ("d", "c", "b", "a")
+    assert shapes[[3, 1]].names == ("d", "b")
+    assert shapes[np.arange(4) > 2].names == ("d",)
     np.testing.assert_array_equal(shapes[-1], FULL[3])
+    np.testing.assert_array_equal(shapes[np.int64(2)], shapes["c"])
     with pytest.raises(ShapeError, match="There are no shapes"):
         shapes[4:]
 

@@ -119,14 +119,6 @@ def test_a_shape_that_cannot_be_registered_is_named(alignment, shapes):
         alignment.register(Shapes.specimens(lost, names=["a", "b"]))
 
 
-def test_slices_and_masks_of_shapes_are_shapes(shapes):
-    assert shapes[0:5].names == shapes.names[:5]
-    assert shapes[[3, 1]].names == (shapes.names[3], shapes.names[1])
-    assert shapes[np.arange(8) > 5].names == shapes.names[6:]
-    assert shapes[np.int64(2)].shape == (40, 2)
-    assert shapes["shape_2"].shape == (40, 2)
-
-
 def test_shapes_go_to_a_table_and_back(shapes):
     frame = shapes.to_pandas()
     assert list(frame.columns[:4]) == ["x1", "y1", "x2", "y2"]

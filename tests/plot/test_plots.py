@@ -328,12 +328,6 @@ def test_lines_differ_in_marker_and_style_not_only_in_colour():
     assert len({line.get_linestyle() for line in lines}) == 3
 
 
-def test_a_real_smoothing_path_can_be_drawn(plane):
-    path = defgpa.select_smoothing(defgpa.DefGPA(), plane.shapes, grid=[1e-6, 1e-5, 1e-4, 1e-3])
-    artists = plot.smoothing_path(path, flat())
-    np.testing.assert_array_equal(artists.cve.get_ydata(), path.cve)
-
-
 # Tables
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
+from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from support import EXACT, assert_same_shape, every_warp, moved, smooth_family, warned_of
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2])
@@ -113,13 +113,14 @@ def test_the_order_of_the_landmarks_does_not_matter(order):
     assert_same_shape(result, expected[order])
 
 
+@pytest.mark.parametrize("estimator", [DefGPA(), ElasticGPA()], ids=["deformable", "elastic"])
 @pytest.mark.parametrize("garbage", [0.0, 1e6, np.inf, np.nan])
-def test_coordinates_of_missing_landmarks_do_not_count(garbage, shapes):
+def test_coordinates_of_missing_landmarks_do_not_count(garbage, estimator, shapes):
     hidden = shapes.points.copy()
     hidden[~shapes.visible] = garbage
     hidden[0, ~shapes.visible[0], 0] = -1e9  # half of it something else
-    result = DefGPA().fit(Shapes(hidden, visible=shapes.visible)).reference_
-    np.testing.assert_array_equal(result, DefGPA().fit(shapes).reference_)
+    result = estimator.align(Shapes(hidden, visible=shapes.visible)).reference
+    np.testing.assert_array_equal(result, estimator.align(shapes).reference)
 
 
 def test_names_do_not_change_the_reference(shapes):
