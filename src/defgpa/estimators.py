@@ -126,10 +126,10 @@ class AlignmentEstimator(SklearnInterface):
         core = drop_lone_landmarks(shapes)
         require_linkage(core.visible, core.names, core.n_dims)
 
-        def fit(weights: Array, stiffness: float) -> WeightedFit:
+        def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
             weighted = core.with_weights(weights)
             with choose_threads(core.visible.size * self._features_per_landmark):
-                fitted = self._fit_with_weights(core, weighted, stiffness)
+                fitted = self._fit_with_weights(core, weighted, stiffness, start)
             # a fit has relative weights
             unit = weighted.relative_weights.sum() / weights.sum()
             return fitted._replace(leverage=unit * fitted.leverage)
@@ -169,10 +169,13 @@ class AlignmentEstimator(SklearnInterface):
         shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
         return procrustes_distance(unweighted.reference[shared], fitted.reference[shared])
 
-    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(
+        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+    ) -> WeightedFit:
         """Fit weighted shapes, and predict all landmarks of the shapes by the warps.
 
-        ``stiffness`` multiplies the smoothing of warps that have one.
+        ``stiffness`` multiplies the smoothing of warps that have one; a descent may begin at
+        ``start``, the reference (m, d) of the last weights.
         """
         raise NotImplementedError
 
@@ -420,7 +423,9 @@ class DefGPA(WarpEstimator):
         problem = self._prepare(shapes)
         return problem.align(), problem
 
-    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(
+        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+    ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
         problem = stiff._prepare(weighted)
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
@@ -518,7 +523,9 @@ class ElasticGPA(WarpEstimator):
         problem = self._prepare(shapes)
         return problem.align(self._dial), problem
 
-    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(
+        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+    ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
         problem = stiff._prepare(weighted)
         cost, firmness = problem.deformable.cost, self._dial.firmness
@@ -583,12 +590,16 @@ class EuclideanGPA(AlignmentEstimator):
         self.robust = robust
         self.output = output
 
-    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
+    def _fit_with_weights(
+        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+    ) -> WeightedFit:
         motions, weights = (
             Motions(bool(self.scaling), bool(self.reflections)),
             weighted.relative_weights,
         )
-        fit = fit_rigid(weighted.points, motions, shapes.names, weights=weighted.unequal_weights)
+        fit = fit_rigid(
+            weighted.points, motions, shapes.names, weights=weighted.unequal_weights, start=start
+        )
         return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
@@ -649,8 +660,12 @@ class AffineGPA(AlignmentEstimator):
         self.robust = robust
         self.output = output
 
-    def _fit_with_weights(self, shapes: Shapes, weighted: Shapes, stiffness: float) -> WeightedFit:
-        fit = fit_affine(weighted.points, shapes.names, weights=weighted.unequal_weights)
+    def _fit_with_weights(
+        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+    ) -> WeightedFit:
+        fit = fit_affine(
+            weighted.points, shapes.names, weights=weighted.unequal_weights, start=start
+        )
         balanced = balance_frame(fit)
         weights = weighted.relative_weights
         return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)

@@ -45,6 +45,7 @@ def fit_affine(
     names: Sequence[str] = (),
     geometry: Geometry | None = None,
     weights: Array | None = None,
+    start: Array | None = None,
     max_dense: int = 1500,
 ) -> DatumSpaceFit:
     """Fit a reference and one affine map per shape on the datum-space cost.
@@ -59,6 +60,8 @@ def fit_affine(
         Those of the points, where they are known already.
     weights : ndarray of shape (n_shapes, n_landmarks), optional
         Landmark weights; all 1 by default.
+    start : ndarray of shape (n_landmarks, n_dims), optional
+        A reference near the best one, of other weights; by default a start in closed form.
     max_dense : int
         The largest size of an eigenproblem that is solved by a dense method.
 
@@ -93,9 +96,9 @@ def fit_affine(
         axes = _find_leading_rows(shapes.rows, shapes.shape[2], max_dense)
         point, iterations = AffinePoint.from_reference(shapes, axes), 0
     else:
-        start = AffinePoint.from_reference(shapes, _find_start(shapes, shapes.weights, max_dense))
+        near = _find_start(shapes, shapes.weights, max_dense) if start is None else start.T
         with one_blas_thread():  # products this thin gain nothing from a second thread
-            point, iterations = minimise(start)
+            point, iterations = minimise(AffinePoint.from_reference(shapes, near))
     _require_invertible(point.maps, shapes)
     inverse = np.asarray(np.linalg.inv(point.maps), dtype=np.float64)
     gradient = point.relative_gradient

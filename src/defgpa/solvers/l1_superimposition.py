@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import Array, median_of_finite, rms_radius
-from defgpa.procrustes import SIMILARITY, Motion, fit_motions, procrustes_distance
+from defgpa.arrays import Array, compute_lengths, median_of_finite, rms_radius
+from defgpa.procrustes import SIMILARITY, Motion, find_nearest_orthogonal, procrustes_distance
 from defgpa.solvers.rigid import fit_rigid
 
 _REFERENCE_TOL = 1e-4  # Procrustes distance below which a step of the reference ends the rounds
+_FIRST_ROUNDS, _FURTHER_ROUNDS = 8, 2  # of reweighted least squares, for each reference
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -28,12 +29,13 @@ class Superimposition(NamedTuple):
 
     def measure_distances(self) -> Array:
         """Return the distance (n, m) of each landmark, relative to the size of the reference."""
-        distances = np.linalg.norm(self.superimposed - self.reference, axis=-1)
+        distances = compute_lengths(self.superimposed - self.reference)
         return np.asarray(distances / rms_radius(self.reference))
 
     def refit(self, weights: Array) -> Superimposition:
         """Superimpose by weighted least squares, onto a reference of weighted means."""
-        motions = fit_motions(self.reference, self.superimposed, weights, SIMILARITY)
+        finite = np.nan_to_num(self.superimposed)
+        motions = _fit_similarities(self.reference, finite, weights)
         superimposed = motions.inverse()(self.superimposed)
         means = _compute_weighted_means(np.nan_to_num(superimposed), weights)
         return Superimposition(means, superimposed)
@@ -61,13 +63,16 @@ def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Su
     visible = weights > 0
     scaled = _scale_by_medians(np.where(visible[..., np.newaxis], points, np.nan))
     reference = fit_rigid(scaled, SIMILARITY).reference
+    reweighted, n_rounds = weights, _FIRST_ROUNDS
     for _ in range(max_rounds):
-        superimposed = fit_similarities_in_l1(reference, scaled, weights).inverse()(scaled)
+        motion, reweighted = _reweight(reference, scaled, weights, reweighted, n_rounds)
+        n_rounds = _FURTHER_ROUNDS  # from the weights of the last reference on
+        superimposed = motion.inverse()(scaled)
         previous, reference = reference, _compute_spatial_medians(superimposed, weights, reference)
         reference = _scale_by_medians(reference)
         if procrustes_distance(reference, previous) < _REFERENCE_TOL:
             break
-    motion = fit_similarities_in_l1(reference, scaled, weights)
+    motion, _ = _reweight(reference, scaled, weights, reweighted, n_rounds)
     return Superimposition(reference, motion.inverse()(scaled))
 
 
@@ -77,21 +82,60 @@ def _scale_by_medians(points: Array) -> Array:
     Landmarks that are missing (NaN) do not count.
     """
     centred = points - np.expand_dims(median_of_finite(points, -2), -2)
-    radii = median_of_finite(np.linalg.norm(centred, axis=-1), -1)
+    radii = median_of_finite(compute_lengths(centred), -1)
     return np.asarray(centred / np.where(radii > 0, radii, 1.0)[..., np.newaxis, np.newaxis])
 
 
-def fit_similarities_in_l1(
-    reference: Array, points: Array, weights: Array, n_rounds: int = 8
-) -> Motion:
+def fit_similarities_in_l1(reference: Array, points: Array, weights: Array) -> Motion:
     """Find the similarity in the L1 norm that brings a reference (m, d) to each shape (n, m, d)."""
-    reweighted = weights
+    return _reweight(reference, points, weights, weights, _FIRST_ROUNDS)[0]
+
+
+def _reweight(
+    reference: Array, points: Array, weights: Array, reweighted: Array, n_rounds: int
+) -> tuple[Motion, Array]:
+    """Fit similarities by rounds of least squares, a square divided by its distance.
+
+    Parameters
+    ----------
+    reference, points, weights : array (m, d), (n, m, d), (n, m)
+    reweighted : array (n, m)
+        Weights over distances to begin with.
+
+    Returns
+    -------
+    Motion
+    array (n, m)
+        Weights over distances.
+    """
+    finite = np.nan_to_num(points)
     for _ in range(n_rounds):
-        motion = fit_motions(reference, points, reweighted, SIMILARITY)
-        distances = np.linalg.norm(points - motion(reference), axis=-1)
+        motion = _fit_similarities(reference, finite, reweighted)
+        distances = compute_lengths(points - motion(reference))
         floors = 0.1 * median_of_finite(distances, 1)[:, np.newaxis] + 1e-12
         reweighted = np.nan_to_num(weights / np.maximum(distances, floors))
-    return motion
+    return motion, reweighted
+
+
+def _fit_similarities(reference: Array, points: Array, weights: Array) -> Motion:
+    """Fit a reference (m, d) to finite shapes (n, m, d) by similarities with weights (n, m).
+
+    As `fit_motions`, in a fraction of its time: one reference for all, of about their size and
+    about the origin as they are, and nobody asks whether a rotation is determined.
+    """
+    n_dims = reference.shape[-1]
+    design = np.column_stack([reference, np.ones(len(reference))])
+    totals = np.maximum(weights.sum(axis=1), _TINY)
+    sums = (weights[..., np.newaxis] * design).mT @ points
+    means = weights @ reference / totals[:, np.newaxis]
+    spreads = weights @ (reference**2).sum(axis=1) - totals * (means**2).sum(axis=1)
+    cross = sums[:, :n_dims] - means[..., np.newaxis] * sums[:, n_dims:]
+    rotation, explained = find_nearest_orthogonal(cross, np.ones(len(points)))
+    scale = np.where(explained > 0, explained / np.maximum(spreads, _TINY), 1.0)
+    centres = sums[:, n_dims] / totals[:, np.newaxis]
+    turned = np.squeeze(means[:, np.newaxis] @ rotation, axis=1)
+    translation = centres - scale[:, np.newaxis] * turned
+    return Motion(rotation, scale, translation, determined=explained > 0)
 
 
 def _compute_spatial_medians(
@@ -106,7 +150,7 @@ def _compute_spatial_medians(
     """
     medians, points = start, np.nan_to_num(superimposed)
     for _ in range(n_rounds):
-        distances = np.linalg.norm(superimposed - medians, axis=-1)
+        distances = compute_lengths(superimposed - medians)
         floors = 0.05 * median_of_finite(distances, 0) + 1e-12
         pulls = np.nan_to_num(weights / np.maximum(distances, floors))
         medians = _compute_weighted_means(points, pulls)

@@ -79,7 +79,7 @@ def compute_affine_leverage(places: Array, points: Array, weights: Array) -> Arr
     """
     offsets, scatter, totals = _centre(places, points, weights)
     inverse = np.linalg.pinv(scatter, hermitian=True)
-    spread = ((offsets @ inverse) * offsets).sum(axis=-1)
+    spread = np.einsum("nmd,nmd->nm", offsets @ inverse, offsets)
     return np.asarray(1.0 / totals[:, np.newaxis] + spread)
 
 
@@ -94,14 +94,14 @@ def compute_similarity_leverage(places: Array, points: Array, weights: Array) ->
     """
     offsets, scatter, totals = _centre(places, points, weights)
     total_squares = np.maximum(np.einsum("naa->n", scatter), _TINY)[:, np.newaxis]
-    squares = (offsets**2).sum(axis=-1)
+    squares = np.einsum("nmd,nmd->nm", offsets, offsets)
     if places.shape[-1] == 2:
         return np.asarray(1.0 / totals[:, np.newaxis] + squares / total_squares)
     inertia = total_squares[..., np.newaxis] * np.eye(3) - scatter
     inverse = np.linalg.pinv(inertia, hermitian=True)
     # a turn by w moves x by w × x, and (e_a × x)·(e_b × x) = δ_ab ‖x‖² − x_a x_b; over 3 dimensions
     traces = np.einsum("naa->n", inverse)[:, np.newaxis]
-    rotation = traces * squares - ((offsets @ inverse) * offsets).sum(axis=-1)
+    rotation = traces * squares - np.einsum("nmd,nmd->nm", offsets @ inverse, offsets)
     return np.asarray(1.0 / totals[:, np.newaxis] + (squares / total_squares + rotation) / 3.0)
 
 
@@ -143,8 +143,10 @@ def find_expected_places(reference: Array, points: Array, weights: Array) -> Arr
         The points themselves where they have weight.
     """
     design = np.column_stack([reference, np.ones(len(reference))])
-    weighted = weights[..., np.newaxis] * design
-    has_weight = weights[..., np.newaxis] > 0
-    right = weighted.mT @ np.where(has_weight, points, 0.0)
+    has_weight = weights > 0
+    chosen, places = np.flatnonzero(~has_weight.all(axis=1)), points.copy()
+    weighted, kept = weights[chosen, :, np.newaxis] * design, has_weight[chosen, :, np.newaxis]
+    right = weighted.mT @ np.where(kept, points[chosen], 0.0)
     expected = design @ (np.linalg.pinv(weighted.mT @ design, hermitian=True) @ right)
-    return np.where(has_weight, points, expected)
+    places[chosen] = np.where(kept, points[chosen], expected)
+    return places

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from defgpa.arrays import Array, Mask, median_of_finite
+from defgpa.arrays import Array, Mask, compute_lengths, median_of_finite
+from defgpa.procrustes import procrustes_distance
 from defgpa.solvers.l1_superimposition import Superimposition
 
 _RIGID_ROUNDS = 8  # of reweighted similarities before any warp
+_RIGID_TOL = 1e-3  # Procrustes distance below which a step of their reference ends the rounds
 _RIGID_CAUTION = 1.2  # a landmark must be so many times as far off for similarities
 _MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, shapes bend
 _SIMILARITY_GAIN = (
@@ -63,8 +65,10 @@ def judge_by_similarities(
     exchanged = find_exchanged(rigid)
     for _ in range(_RIGID_ROUNDS):
         scores = score_residuals(rigid.measure_distances(), n_dims, exchanged).scores
-        rigid = rigid.refit(given_weights * weigh_gradually(scores))
+        last, rigid = rigid, rigid.refit(given_weights * weigh_gradually(scores))
         exchanged = find_exchanged(rigid)
+        if procrustes_distance(rigid.reference, last.reference) < _RIGID_TOL:
+            break
     lengths = rigid.measure_distances()
     scores = score_residuals(lengths, n_dims, exchanged).scores / _RIGID_CAUTION
     if (scores > rejection).any(axis=1).mean() > _MAX_DOUBTED_SHARE:
@@ -116,7 +120,7 @@ def studentize(
     in_reference = np.where(is_rejected[:, np.newaxis], 0.0, weights)
     totals, unit = in_reference.sum(axis=0), weights.max()
     size = np.sqrt((fitted.reference**2).sum(axis=1) @ totals / totals.sum())
-    lengths = np.linalg.norm(fitted.reference - fitted.predicted, axis=-1) / size
+    lengths = compute_lengths(fitted.reference - fitted.predicted) / size
     leverage = np.where(is_rejected[:, np.newaxis], FAINT, 1.0) * fitted.leverage
     # r / ((1 - w q)(1 - w / c)), over the root of 1 + q / (1 - w q) + 1 / (c - w)
     left_out = np.maximum(1.0 - weights * leverage, 1e-3)

@@ -55,6 +55,7 @@ def fit_rigid(
     names: Sequence[str] = (),
     geometry: Geometry | None = None,
     weights: Array | None = None,
+    start: Array | None = None,
 ) -> DatumSpaceFit:
     """Fit a reference and one motion per shape on the datum-space cost.
 
@@ -70,6 +71,8 @@ def fit_rigid(
         Those of the points, where they are known already.
     weights : ndarray of shape (n_shapes, n_landmarks), optional
         Landmark weights; all 1 by default.
+    start : ndarray of shape (n_landmarks, n_dims), optional
+        A reference near the best one, of other weights; by default a start in closed form.
 
     Returns
     -------
@@ -98,7 +101,8 @@ def fit_rigid(
     """
     shapes = CentredShapes.from_points(points, names, geometry, weights)
     shapes.require_size()
-    point, iterations = _minimise_from(find_start(points, shapes, motions), shapes, motions)
+    first = find_start(points, shapes, motions, start)
+    point, iterations = _minimise_from(first, shapes, motions)
     if point.disagreement > (_UNSURE_IF_MIRRORED if motions.reflections else _UNSURE):
         for start in find_further_starts(shapes, motions):
             candidate, more = _minimise_from(start, shapes, motions)

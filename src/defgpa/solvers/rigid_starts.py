@@ -17,21 +17,41 @@ from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError
 from defgpa.procrustes import Motion, Motions, fit_pairwise_motions
 from defgpa.solvers.datum_space import CentredShapes, cross_products
-from defgpa.solvers.rigid_cost import LaplacianSolver, factor_laplacian
+from defgpa.solvers.rigid_cost import LaplacianSolver, compute_inner_products, factor_laplacian
 from defgpa.threads import check_interruption
 
 _MAX_SPECTRAL_SIZE = 256  # a dense Hermitian eigenproblem of that size is quick
 _N_FIRST_ROUND, _N_SECOND_ROUND, _N_DESCENTS = 64, 12, 4  # starts that each stage keeps at most
 
 
-def find_start(points: Array, shapes: CentredShapes, motions: Motions) -> Array:
-    """Find a first Z_i (n, d, d) of every shape, in closed form."""
+def find_start(
+    points: Array, shapes: CentredShapes, motions: Motions, reference: Array | None = None
+) -> Array:
+    """Find a first Z_i (n, d, d) of every shape: from a reference near the best, or without."""
     n, m, d = points.shape
+    if reference is not None:
+        return _start_from_reference(shapes, reference.T, motions)
     if np.isnan(points).any():
         return _start_by_growing(points, shapes, motions)
     if d == 2 and min(n, m) <= _MAX_SPECTRAL_SIZE and not motions.reflections:
         return _start_from_spectrum(shapes, motions)
     return _start_from_one_shape(shapes, motions)
+
+
+def _start_from_reference(shapes: CentredShapes, reference: Array, motions: Motions) -> Array:
+    """Move a reference (d, m) onto every shape."""
+    cross = cross_products(shapes.rows, reference)
+    R, _ = motions.find_nearest(cross)
+    if not motions.scaling:
+        return R
+    squares = compute_inner_products(shapes, reference, reference)
+    return R * _compute_scales(R, cross, squares)
+
+
+def _compute_scales(R: Array, cross: Array, squares: Array) -> Array:
+    """Compute the best scale (n, 1, 1) of a target of squared size (n) turned by R (n, d, d)."""
+    scale = (R * cross).sum(axis=(1, 2)) / np.maximum(squares, np.finfo(np.float64).tiny)
+    return np.maximum(scale, np.finfo(np.float64).eps)[:, np.newaxis, np.newaxis]
 
 
 def _start_from_spectrum(shapes: CentredShapes, motions: Motions) -> Array:
@@ -59,8 +79,7 @@ def _start_from_one_shape(shapes: CentredShapes, motions: Motions) -> Array:
     R, _ = motions.find_nearest(cross)
     if not motions.scaling:
         return R
-    scale = (R * cross).sum(axis=(1, 2)) / shapes.squared_sizes[target]
-    return R * np.maximum(scale, np.finfo(np.float64).eps)[:, np.newaxis, np.newaxis]
+    return R * _compute_scales(R, cross, shapes.squared_sizes[target])
 
 
 def _start_by_growing(points: Array, shapes: CentredShapes, motions: Motions) -> Array:

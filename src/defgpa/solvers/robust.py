@@ -118,7 +118,7 @@ class RobustWeights:
 def estimate_weights(
     points: Array,
     given_weights: Array,
-    fit: Callable[[Array, float], WeightedFit],
+    fit: Callable[[Array, float, Array | None], WeightedFit],
     settings: Robust,
     early_stiffness: Sequence[float] = (1.0,),
 ) -> RobustWeights:
@@ -130,8 +130,9 @@ def estimate_weights(
         The shapes; NaN where a landmark is missing.
     given_weights : array (n, m)
         Weights of the landmarks before any is found suspicious; 0 where missing.
-    fit : callable (weights, stiffness) -> WeightedFit
-        A least-squares fit with these weights and the smoothing times ``stiffness``.
+    fit : callable (weights, stiffness, start) -> WeightedFit
+        A least-squares fit with these weights and the smoothing times ``stiffness``; it may begin
+        at ``start``, the reference of the last fit, or None.
     settings : Robust
     early_stiffness : sequence of float
         Factors on the smoothing in the first rounds.
@@ -151,7 +152,7 @@ def estimate_weights(
     while n_rounds < settings.max_rounds and not converged:
         is_early = n_rounds < len(early_stiffness)
         applied = fade_shapes(weights, is_rejected)
-        fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0)
+        fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0, reference)
         lengths, studentized = studentize(fitted, weights, is_rejected, points)
         scores, is_far, scales = score_residuals(studentized, n_dims, rigid.exchanged)
         if not is_early and rigid.judges(lengths):
@@ -178,7 +179,7 @@ def estimate_weights(
             has_retried, converged = True, bool(rests and (retried == weights).all())
             weights = retried
 
-    fitted = fit(fade_shapes(weights, is_rejected), 1.0)
+    fitted = fit(fade_shapes(weights, is_rejected), 1.0, reference)
     lengths, studentized = studentize(fitted, weights, is_rejected, points)
     scores = score_residuals(studentized, n_dims, rigid.exchanged).scores
     if rigid.judges(lengths):
