@@ -52,7 +52,8 @@ from defgpa.solvers.registration import AffineRegistration, MotionRegistration
 from defgpa.solvers.residual_scores import WeightedFit
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
-    STIFF_ROUNDS,
+    OF_MAPS,
+    OF_WARPS,
     Robust,
     estimate_weights,
     fade_shapes,
@@ -71,7 +72,7 @@ class AlignmentEstimator(SklearnInterface):
     robust: Robust | bool = False
     tuning: Tuning | None = None
     _features_per_landmark = 4  # of affine maps and motions; decides how many threads pay
-    _early_stiffness: tuple[float, ...] = (1.0,)  # of the first rounds of a robust fit
+    _schedule = OF_MAPS  # of the rounds of a robust fit
 
     def fit(self, shapes: ShapesLike, y: object = None) -> Self:
         """Align the shapes (Shapes, an (n, m, d) array with NaN, or a list of (m, d) arrays)."""
@@ -135,7 +136,7 @@ class AlignmentEstimator(SklearnInterface):
             return fitted._replace(leverage=unit * fitted.leverage)
 
         estimated = estimate_weights(
-            core.points, core.relative_weights, fit, settings, self._early_stiffness
+            core.points, core.relative_weights, fit, settings, self._schedule
         )
         rejection = spread_over_landmarks(estimated, shapes, shared)
         fitted = self._add_input_findings(self._solve(weigh_shapes(shapes, rejection)))
@@ -295,7 +296,7 @@ class WarpEstimator(AlignmentEstimator):
 
     warp: WarpModel | None = None
     _features_per_landmark = USUAL_FEATURES
-    _early_stiffness = STIFF_ROUNDS
+    _schedule = OF_WARPS
 
     @property
     def _model(self) -> WarpModel:

@@ -1,5 +1,7 @@
 """Landmark weights in the rigid and affine methods: 0 is missing, 2 is counted twice."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,9 @@ from support import EXACT, PARITY, assert_same_shape, smooth_family
 
 ESTIMATORS = [EuclideanGPA(), EuclideanGPA(scaling=True), AffineGPA(), AffineGPA("balanced")]
 FITS = {
-    "rigid": lambda points, weights=None: fit_rigid(points, RIGID, weights=weights),
-    "similarity": lambda points, weights=None: fit_rigid(points, SIMILARITY, weights=weights),
-    "affine": lambda points, weights=None: fit_affine(points, weights=weights),
+    "rigid": partial(fit_rigid, motions=RIGID),
+    "similarity": partial(fit_rigid, motions=SIMILARITY),
+    "affine": fit_affine,
 }
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
@@ -30,9 +32,18 @@ def points(request):
 
 
 @every_fit
+def test_reference_of_other_weights_is_a_start_that_changes_nothing(fit, points):
+    weights, others = random_weights(points), random_weights(points, seed=1)
+    expected = fit(points, weights=weights)
+    actual = fit(points, weights=weights, start=fit(points, weights=others).reference)
+    assert_same_shape(actual.reference, expected.reference, rtol=1e-7)
+    np.testing.assert_allclose(actual.cost, expected.cost, **PARITY)
+
+
+@every_fit
 def test_a_common_factor_changes_nothing(fit, points):
     weights = random_weights(points)
-    first, ten = fit(points, weights), fit(points, 10 * weights)
+    first, ten = fit(points, weights=weights), fit(points, weights=10 * weights)
     assert_same_shape(ten.reference, first.reference, rtol=1e-7)
     np.testing.assert_allclose(ten.cost, 10 * first.cost, **PARITY)
     np.testing.assert_allclose(ten.rmse_datum, first.rmse_datum, **PARITY)
@@ -43,7 +54,10 @@ def test_weight_two_is_a_landmark_counted_twice(fit, points):
     weights = np.ones(points.shape[:2])
     weights[:, 5] = 2.0
     twice = np.concatenate([points, points[:, 5:6]], axis=1)
-    expected, actual = fit(twice), fit(points, np.where(np.isnan(points[..., 0]), 0.0, weights))
+    expected, actual = (
+        fit(twice),
+        fit(points, weights=np.where(np.isnan(points[..., 0]), 0.0, weights)),
+    )
     np.testing.assert_allclose(actual.cost, expected.cost, **PARITY)
     aligned = [
         np.nan_to_num(points @ fitted.matrices + fitted.offsets[:, None] - fitted.reference[:15])
@@ -57,13 +71,13 @@ def test_weight_two_of_a_shape_is_the_shape_given_twice(fit, points):
     weights = np.where(np.isnan(points[..., 0]), 0.0, 1.0)
     weights[3] *= 2.0
     expected = fit(np.concatenate([points, points[3:4]]))
-    np.testing.assert_allclose(fit(points, weights).cost, expected.cost, **PARITY)
+    np.testing.assert_allclose(fit(points, weights=weights).cost, expected.cost, **PARITY)
 
 
 @every_fit
 def test_cost_is_the_weighted_sum_of_squares_and_its_gradient_vanishes(fit, points):
     weights = random_weights(points)
-    fitted = fit(points, weights)
+    fitted = fit(points, weights=weights)
     inverse = np.linalg.inv(fitted.matrices)
     images = (fitted.reference - fitted.offsets[:, None]) @ inverse
     squares = np.nansum((points - images) ** 2, axis=2)

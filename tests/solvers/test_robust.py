@@ -206,8 +206,7 @@ def test_weights_of_the_user_are_a_start(family):
 
 def test_weight_functions():
     assert weigh_gradually(np.array([0.0, 3.0])).tolist() == [1.0, 0.25]
-    scores = np.array([[0.0, 4.0, 4.5, 5.0, 9.0]])
-    weights = weigh_finally(scores, rejection=5.0)
+    weights = weigh_finally(np.array([[0.0, 0.8, 0.9, 1.0, 2.0]]), full_weight=0.8)
     np.testing.assert_allclose(weights, [[1.0, 1.0, 0.5, 0.0, 0.0]], atol=1e-12)
 
 

@@ -139,7 +139,9 @@ class Scores(NamedTuple):
     scales: Array  # (n, m): standard deviation of each residual in one dimension
 
 
-def score_residuals(lengths: Array, n_dims: int, exchanged: Mask) -> Scores:
+def score_residuals(
+    lengths: Array, n_dims: int, exchanged: Mask, gross: Mask | None = None
+) -> Scores:
     """Divide residual lengths by robust scales of their landmark and shape.
 
     Parameters
@@ -150,9 +152,11 @@ def score_residuals(lengths: Array, n_dims: int, exchanged: Mask) -> Scores:
     exchanged : array (n, m) of bool
         Landmarks that have no part in the scales, and count as twice as far off: lying in the place
         of another is evidence, too.
+    gross : array (n, m) of bool, optional
+        Other landmarks without a part in the scales, which a tenth of them would raise by a tenth.
     """
     to_deviation = 1.0 / _MEDIAN_LENGTH[n_dims]
-    usual = np.where(exchanged, np.nan, lengths)
+    usual = np.where(exchanged if gross is None else exchanged | gross, np.nan, lengths)
     common = max(to_deviation * float(np.nanmedian(usual)), _RESIDUAL_FLOOR)
     views = np.isfinite(usual).sum(axis=0)
     of_landmarks = to_deviation * _median_or(usual, 0, common / to_deviation)

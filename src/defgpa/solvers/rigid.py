@@ -104,8 +104,8 @@ def fit_rigid(
     first = find_start(points, shapes, motions, start)
     point, iterations = _minimise_from(first, shapes, motions)
     if point.disagreement > (_UNSURE_IF_MIRRORED if motions.reflections else _UNSURE):
-        for start in find_further_starts(shapes, motions):
-            candidate, more = _minimise_from(start, shapes, motions)
+        for further in find_further_starts(shapes, motions):
+            candidate, more = _minimise_from(further, shapes, motions)
             if candidate.cost < point.cost - _SAME_COST * point.cost_scale:
                 point, iterations = candidate, more
     _require_rotations(point)

@@ -30,8 +30,9 @@ one round, and must be rejected again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,14 +52,24 @@ from defgpa.solvers.residual_scores import (
     weigh_gradually,
 )
 
-STIFF_ROUNDS = (100.0, 10.0, 3.0, 1.0)  # factors on the smoothing in the first rounds of warps
-_FULL_WEIGHT = 0.8  # share of the rejection score up to which a landmark keeps its weight
-_RETRIAL = 2.0  # of the rejection score: below, a rejected landmark gets a second chance, once
+_GROSS = 2.0  # of the rejection score: beyond, no second chance, and no part in the scales
 _RETRIAL_ROUNDS = 4  # so many rounds remain after it
 _NEGLIGIBLE_WEIGHT = 0.05  # share of its given weight below which a landmark is rejected
 _LEAST_WEIGHT = 1e-3  # share of their given weight with which landmarks that are needed stay
 _REFERENCE_TOL = 0.1  # of the standard error of the reference: a smaller step ends the rounds
 _WEIGHT_TOL = 0.01  # of the largest weight: a smaller change ends the rounds
+
+
+class Schedule(NamedTuple):
+    """How the rounds of a robust fit depend on the family of its maps."""
+
+    early_stiffness: tuple[float, ...]  # factors on the smoothing in the first rounds
+    full_weight: float  # share of the rejection score up to which a landmark keeps its weight
+
+
+OF_WARPS = Schedule((100.0, 10.0, 3.0, 1.0), 0.8)
+# what is left of similarities and affine maps is deformation: no gap parts it from mistakes
+OF_MAPS = Schedule((1.0,), 0.6)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,7 @@ def estimate_weights(
     given_weights: Array,
     fit: Callable[[Array, float, Array | None], WeightedFit],
     settings: Robust,
-    early_stiffness: Sequence[float] = (1.0,),
+    schedule: Schedule = OF_MAPS,
 ) -> RobustWeights:
     """Estimate landmark weights by iteratively reweighted fits.
 
@@ -134,14 +145,14 @@ def estimate_weights(
         A least-squares fit with these weights and the smoothing times ``stiffness``; it may begin
         at ``start``, the reference of the last fit, or None.
     settings : Robust
-    early_stiffness : sequence of float
-        Factors on the smoothing in the first rounds.
+    schedule : Schedule
 
     Returns
     -------
     RobustWeights
     """
-    n_dims = points.shape[-1]
+    n_dims, gross_score = points.shape[-1], _GROSS * settings.rejection
+    early_stiffness, full_weight = schedule
     start = superimpose_in_l1(points, given_weights)
     rigid = judge_by_similarities(start, given_weights, settings.rejection)
     scores, is_far, _ = score_residuals(start.measure_distances(), n_dims, rigid.exchanged)
@@ -154,11 +165,15 @@ def estimate_weights(
         applied = fade_shapes(weights, is_rejected)
         fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0, reference)
         lengths, studentized = studentize(fitted, weights, is_rejected, points)
-        scores, is_far, scales = score_residuals(studentized, n_dims, rigid.exchanged)
+        gross = np.zeros_like(rigid.exchanged) if is_early else scores > gross_score
+        scores, is_far, scales = score_residuals(studentized, n_dims, rigid.exchanged, gross)
         if not is_early and rigid.judges(lengths):
             scores = np.maximum(scores, rigid.scores)
 
-        shares = weigh_gradually(scores) if is_early else weigh_finally(scores, settings.rejection)
+        if is_early:
+            shares = weigh_gradually(scores)
+        else:
+            shares = weigh_finally(scores / settings.rejection, full_weight)
         weights = cut_weights(given_weights * shares, given_weights, scores, n_dims)
         is_rejected = is_far
         if not is_early:
@@ -174,14 +189,15 @@ def estimate_weights(
             converged = bool(rests)
         elif not is_early and (rests or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
             # neighbours that were left out together may fit together; exchanged ones always do
-            is_retried = (scores < _RETRIAL * settings.rejection) & ~rigid.exchanged
+            is_retried = (scores < gross_score) & ~rigid.exchanged
             retried = np.where(is_retried, given_weights, weights)
             has_retried, converged = True, bool(rests and (retried == weights).all())
             weights = retried
 
     fitted = fit(fade_shapes(weights, is_rejected), 1.0, reference)
     lengths, studentized = studentize(fitted, weights, is_rejected, points)
-    scores = score_residuals(studentized, n_dims, rigid.exchanged).scores
+    gross = scores > gross_score
+    scores = score_residuals(studentized, n_dims, rigid.exchanged, gross).scores
     if rigid.judges(lengths):
         scores = np.maximum(scores, rigid.scores)
     return RobustWeights(
@@ -194,9 +210,9 @@ def estimate_weights(
     )
 
 
-def weigh_finally(scores: Array, rejection: float) -> Array:
-    """Compute weights of one for what fits and zero for what does not, with a cosine flank."""
-    flank = np.clip((scores / rejection - _FULL_WEIGHT) / (1.0 - _FULL_WEIGHT), 0.0, 1.0)
+def weigh_finally(scores: Array, full_weight: float) -> Array:
+    """Compute weights of one up to a score, with a cosine flank to zero at a score of one."""
+    flank = np.clip((scores - full_weight) / (1.0 - full_weight), 0.0, 1.0)
     return 0.5 * (1.0 + np.cos(np.pi * flank))
 
 
