@@ -608,6 +608,46 @@ def columns_of(browser):
     return browser.find_elements(By.CSS_SELECTOR, "[data-everywhere=column]")
 
 
+def long_report(folder):
+    """Shapes in space whose specimens and groups have long names."""
+    points = smooth_family(seed=9, n=12, m=20, d=3)
+    names = [f"Osteological-Collection_{1000 + k}_femur_left" for k in range(12)]
+    shapes = defgpa.Shapes(points, names=names)
+    periods = [f"Upper Palaeolithic hunter-gatherers {'abcdef'[k % 6]}" for k in range(12)]
+    alignment = defgpa.EuclideanGPA().fit(shapes).alignment_
+    write_report(alignment, folder / "long.html", data={"period": periods})
+
+
+REPORTS["long"] = long_report
+
+
+def test_legends_of_long_names_leave_room_for_the_buttons_and_the_data(opened):
+    browser = opened("long")
+    corners = """
+const boxes = selector => [...document.querySelectorAll(selector)].map(e => {
+  const { left, right, top, bottom } = e.getBoundingClientRect();
+  return [left, right, top, bottom]; });
+return [boxes('.plot.scene .modebar-group'), boxes('.plot.scene .legendtext')]"""
+    buttons, texts = browser.execute_script(corners)
+    assert len(buttons) >= 3
+    assert len(texts) >= 6
+    for left, right, top, bottom in buttons:
+        assert not any(l < right and left < r and t < bottom and top < b for l, r, t, b in texts)
+    script = """return ['scatter', 'shape'].map(id => {
+  const plot = document.getElementById(`plot-${id}`);
+  return [plot.clientHeight, plot._fullLayout._size.h]; })"""
+    (scatter, free), (shape, _) = browser.execute_script(script)
+    assert scatter == shape
+    assert free > 200
+
+
+def test_long_names_of_specimens_are_told_apart(opened):
+    browser = opened("long")
+    items = browser.find_elements(By.CSS_SELECTOR, "#list li label span:last-child")
+    assert [item.text for item in items] == [f"…{1000 + k}_femur_left" for k in range(12)]
+    assert set(written_at(browser, "residuals", "y").values()) == {item.text for item in items}
+
+
 def test_specimens_are_told_apart_without_groups(opened):
     """While looks last, every specimen has its own, which it keeps, and the list shows it."""
     browser = opened("numbered")

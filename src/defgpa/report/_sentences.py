@@ -42,7 +42,8 @@ def format_percent(share: float) -> str:
     """Format a share as a percentage."""
     if np.isnan(share):
         return "–"
-    return f"{100 * share:.2g} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
+    digits = f"{100 * share:#.2g}".removesuffix(".") if 0 < share < 0.1 else f"{100 * share:.0f}"
+    return f"{digits} %"
 
 
 def describe_fit(alignment: Alignment) -> str:

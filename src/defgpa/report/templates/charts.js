@@ -100,11 +100,12 @@ function sortWorstFirst(rows) {
 function makeNamedAxis(names, room, more) {
   const step = Math.max(1, Math.ceil(names.length / room));
   const tickvals = names.map((_, k) => k).filter((k) => k % step === 0);
+  const short = shortenAll(names, 18);
   return {
     type: "linear",
     tickmode: "array",
     tickvals,
-    ticktext: tickvals.map((k) => escapeMarkup(shorten(names[k], 18))),
+    ticktext: tickvals.map((k) => escapeMarkup(short[k])),
     tickfont: { size: 11 },
     showgrid: false,
     range: [-0.5, names.length - 0.5],

@@ -93,7 +93,7 @@ const spacePlots = {
       showlegend: false,
       uirevision: `${slider.shown} ${slider.times}`,
     });
-    return { ...made, aspect: null }; // as high as the scatter beside it
+    return { ...made, aspect: null, companion: "scatter" }; // as high as the scatter beside it
   },
 
   ranking() {
@@ -175,7 +175,7 @@ function nameSpecimens(candidates, x, y, where) {
     if (chosen.length < MAX_NAMED && chosen.every((j) => isFarFrom(i, j))) chosen.push(i);
   }
   return chosen.map((i) => ({
-    x: x(i), y: y(i), text: escapeMarkup(shorten(shapes.names[i], 20)),
+    x: x(i), y: y(i), text: escapeMarkup(shortNames[i]),
     showarrow: false, font: { color: colour("ink"), size: 12 }, ...where,
   }));
 }

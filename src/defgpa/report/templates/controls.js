@@ -66,7 +66,7 @@ function buildShapeList() {
       made.addEventListener("click", act);
       return made;
     };
-    const label = element("label", { title: name }, box, swatch, element("span", { textContent: shorten(name, 20) }));
+    const label = element("label", { title: name }, box, swatch, element("span", { textContent: shortNames[i] }));
     const item = element("li", {}, label, button("mark", () => mark(i)), button("only", () => choose([i])));
     item.dataset.shape = i;
     box.addEventListener("change", () => {

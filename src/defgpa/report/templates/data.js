@@ -50,6 +50,7 @@ const shapes = {
   faces: unpackOptional(page.faces, numbers),
 };
 const allShapes = shapes.names.map((_, i) => i);
+const shortNames = shortenAll(shapes.names, 20);
 
 // as measured: every shape taken back from the pose of the reference, when it is first asked for
 const poses = distances(page.poses);

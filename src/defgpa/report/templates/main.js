@@ -3,6 +3,9 @@
 const SPATIAL = ["reference", "before", "after", "deformation", "shape"];
 const elementOf = (id) => document.getElementById(`plot-${id}`);
 const present = Object.keys(plots).filter(elementOf);
+const LEGEND_ROW = 19;
+const COMPANIONS = { scatter: "shape" }; // as high as the first
+const legendRooms = {};
 const TWINS = { before: "after", after: "before" };
 const drawn = new Set();
 const requested = new Set();
@@ -11,10 +14,15 @@ let paperWidth = 0;
 
 function draw(id) {
   const plot = elementOf(id);
-  const { data, layout, height, aspect, sides, buttons = [] } = plots[id]();
+  const { data, layout, height, aspect, sides, companion, buttons = [] } = plots[id]();
   const width = paperWidth && (plot.closest(".pair") ? paperWidth / 2 - 8 : paperWidth);
   const wanted = height || (aspect && heightFor(aspect, width || plot.clientWidth));
   plot.style.height = wanted ? `${wanted}px` : "";
+  const room = companion ? legendRooms[companion] || 0 : measureLegend(data, layout, width || plot.clientWidth);
+  if (legendRooms[id] !== room && COMPANIONS[id]) requestDraw(COMPANIONS[id]);
+  legendRooms[id] = room;
+  if (room) plot.style.height = `${(wanted || plot.clientHeight) + room}px`;
+  plot.classList.toggle("scene", Boolean(layout.scene));
   if (width) Object.assign(layout, { width, height: plot.clientHeight, autosize: false });
   if (layout.scene) layout.scene.camera = cameraOf(sides, (width || plot.clientWidth) / (plot.clientHeight - SCENE_TOP));
   drawn.add(id);
@@ -23,6 +31,15 @@ function draw(id) {
     plot.dataset.drawn = Number(plot.dataset.drawn || 0) + 1;
     if (drawn.size === present.length) root.dataset.ready = "yes";
   });
+}
+
+// the rows of a legend but the first two, in pixels: plotly makes its columns as wide as the longest name
+function measureLegend(data, layout, width) {
+  if (layout.showlegend === false) return 0;
+  const names = data.filter((trace) => trace.name && trace.showlegend !== false).map(({ name }) => name);
+  const column = 50 + 7 * Math.max(...names.map((name) => name.length), 0);
+  const rows = Math.ceil(names.length / Math.max(1, Math.floor(width / column)));
+  return LEGEND_ROW * Math.max(0, rows - 2);
 }
 
 function connectPlot(id, plot) {

@@ -27,6 +27,17 @@ function shorten(text, maxLength) {
   return text.length > maxLength ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
 }
 
+// shortened names; without their common beginning where they would not be told apart
+function shortenAll(names, maxLength) {
+  const short = names.map((name) => shorten(name, maxLength));
+  if (new Set(short).size === new Set(names).size) return short;
+  const [first, ...others] = names;
+  let shared = 0;
+  while (shared < first.length && others.every((name) => name[shared] === first[shared])) shared += 1;
+  const start = first.slice(0, shared).search(/[^ _.|-]*$/); // whole words only
+  return names.map((name) => shorten(start > 1 ? `…${name.slice(start)}` : name, maxLength));
+}
+
 function formatNumber(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
