@@ -52,7 +52,7 @@ class Geometry(Stack):
         local = self.axes.mT @ self.centred.mT
         return local.min(axis=-1), local.max(axis=-1)
 
-    def find_thin_axes(self, min_extent: float = DEFAULT.flat) -> Mask:
+    def find_thin_axes(self, min_extent: float = DEFAULT.min_thickness) -> Mask:
         """Return along which principal axes shapes extend less than this share of their length.
 
         Rounding counts as no extent, which matters for shapes very far from the origin.
@@ -64,7 +64,7 @@ class Geometry(Stack):
         limits = np.maximum(min_extent, self.rounding)[:, None]
         return np.asarray(self.squared_extents < limits**2 * self.squared_extents[:, :1])
 
-    def project_to_planes(self, min_extent: float = DEFAULT.flat) -> Geometry:
+    def project_to_planes(self, min_extent: float = DEFAULT.min_thickness) -> Geometry:
         """Project the shapes that are planar but for rounding onto their planes.
 
         A thickness that is nothing but rounding of coordinates determines no warp across a plane.

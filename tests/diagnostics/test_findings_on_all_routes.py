@@ -93,7 +93,7 @@ PROVOKED = {
     Problem.CARRIED_BY_FEW: (far_landmarks, DefGPA(ThinPlateSpline(5, theta=0.0))),
     Problem.ROUNDING: (
         lambda: smooth_family(**ORDINARY),
-        DefGPA(ThinPlateSpline(4), tuning=Tuning(blurred=1e-16)),
+        DefGPA(ThinPlateSpline(4), tuning=Tuning(gap_rounding=1e-16)),
     ),
     Problem.NOT_CONVERGED: (
         lambda: smooth_family(seed=23, n=6, m=80, d=3, missing=0.3),

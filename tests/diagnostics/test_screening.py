@@ -68,7 +68,7 @@ def test_the_threshold_of_a_misplaced_landmark(noise, threshold, factor, is_name
     base = (base - base.mean(axis=0)) / np.sqrt(((base - base.mean(axis=0)) ** 2).sum(1).mean())
     points = base + noise * rng.normal(size=(12, 40, 2))
     if threshold is None:  # the median length of noise in the plane
-        threshold = DEFAULT.elsewhere * noise * np.sqrt(2 * np.log(2))
+        threshold = DEFAULT.misplaced_ratio * noise * np.sqrt(2 * np.log(2))
         assert threshold > DEFAULT.min_misplacement
     points[4, 11] = base[11] + [factor * threshold, 0.0]
     named = screen(Shapes(points)).misplaced
@@ -215,7 +215,7 @@ def test_few_shapes_are_not_called_far_by_chance(n, d):
     shapes = rng.normal(size=(2000, n, q))
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
     named = [_find_outliers(sample, d, DEFAULT).any() for sample in errors]
-    assert np.mean(named) <= DEFAULT.chance_far
+    assert np.mean(named) <= DEFAULT.far_chance
     shapes[:, 0] += 50.0 / np.sqrt(q)
     errors = np.linalg.norm(shapes - shapes.mean(axis=1, keepdims=True), axis=2)
     named = np.array([_find_outliers(sample, d, DEFAULT) for sample in errors])

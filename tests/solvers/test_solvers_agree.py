@@ -275,7 +275,7 @@ class TestSoftWarpsThroughHoles:
     def test_iterations_get_there_all_the_same(self, soft, expected):
         alignment = DefGPA(self.warp, solver=Iterative()).fit(soft).alignment_
         assert alignment.diagnostics.method == "iterative"
-        assert alignment.diagnostics.n_products > Tuning().patience
+        assert alignment.diagnostics.n_products > Tuning().max_products
         assert_same_alignment(alignment, expected, rtol=AGREED)
 
     def test_by_default_moderate_sets_are_solved_whole(self, soft, expected):
@@ -321,7 +321,10 @@ class TestPreconditioner:
     def test_a_second_shape_tells_soft_directions_apart(self):
         """One shape takes what it can bend for free; another one may not."""
         shapes = Shapes(smooth_family(seed=31, n=6, m=700, d=3))
-        warp, patient = ThinPlateSpline(5, smoothing=1e-6), Tuning(nearly_free=0.0, patience=1000)
+        warp, patient = (
+            ThinPlateSpline(5, smoothing=1e-6),
+            Tuning(nearly_free=0.0, max_products=1000),
+        )
         preconditioned = DefGPA(warp, solver=Iterative())._solve(shapes)
         alone = DefGPA(warp, solver=Iterative(), tuning=patient)._solve(shapes)
         assert preconditioned.diagnostics.n_products < 0.9 * alone.diagnostics.n_products

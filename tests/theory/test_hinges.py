@@ -249,5 +249,5 @@ def test_a_soft_warp_frees_no_direction(seed, monkeypatch):
     monkeypatch.setattr(eigen, "_count_free_axes", lambda *_: pytest.fail("it is no hinge"))
     facts = DefGPA(ThinPlateSpline(5, smoothing=1e-8)).align(points).spectral
     assert facts.spectrum[-1] < Tuning().free_value * len(points)
-    assert facts.cohesion > Tuning().hinged
+    assert facts.cohesion > Tuning().hinge_cohesion
     assert facts.n_axes - facts.n_agreed_axes == 2

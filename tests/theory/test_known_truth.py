@@ -117,7 +117,7 @@ def test_shapes_that_bend_either_way_by_chance_keep_their_cheapest_axes(rng):
     points = np.concatenate([np.broadcast_to(sheet, (10, 60, 2)), 0.15 * bends[..., None]], axis=2)
     points += 0.01 * rng.normal(size=points.shape)
     assert DefGPA()._solve(points).diagnostics.n_agreed_axes == 0
-    credulous = Tuning(agreed=0.0, likely=0.0)
+    credulous = Tuning(sure_agreement=0.0, likely_agreement=0.0)
     assert DefGPA(tuning=credulous)._solve(points).diagnostics.n_agreed_axes > 0
 
 

@@ -249,7 +249,7 @@ def check_solution(
     # parts that could move are held together if similarities of the shapes agree well enough
     is_firm = (
         facts.similarity_residual < tuning.settled_residual
-        and facts.looseness < tuning.loose
+        and facts.looseness < tuning.max_looseness
         and facts.proportions_determined
     )
 
@@ -265,7 +265,7 @@ def check_solution(
     # a reference off the origin: warps that charge translations, or a weak constraint
     if facts.offset > tuning.off_centre * facts.extent:
         offset = {"offset": facts.offset}
-        if facts.translation_cost > tuning.charged * n * np.sqrt(m):
+        if facts.translation_cost > tuning.translation_cost * n * np.sqrt(m):
             yield Finding(Problem.CHARGED_TRANSLATIONS, values=offset)
         elif facts.converged and facts.offset > tuning.not_centred * facts.extent:
             yield Finding(Problem.WEAK_CENTERING, values=offset | {"enough": n / m})
@@ -282,16 +282,18 @@ def check_solution(
     if has_free_directions and is_firm:
         values = {"directions": k, "dim": facts.n_dims, "residual": facts.similarity_residual}
         yield Finding(Problem.FREE_DIRECTIONS, values=values)
-    is_hinged = facts.cohesion < tuning.hinged and tuning.narrow_gap < facts.gap < tuning.firm_gap
+    is_hinged = (
+        facts.cohesion < tuning.hinge_cohesion and tuning.narrow_gap < facts.gap < tuning.firm_gap
+    )
     if not is_firm if has_free_directions else is_hinged:
         yield Finding(Problem.HINGE, values={"cohesion": facts.cohesion})
 
     # a direction that is nearly zero but for a few landmarks, which few shapes share
     n_carriers, squares = directions.shape[1] + 1, directions * directions
-    if m >= 4 * n_carriers and n_carriers * squares.max() > tuning.handful:
+    if m >= 4 * n_carriers and n_carriers * squares.max() > tuning.carried_share:
         shares = np.partition(squares, -n_carriers, axis=0)[-n_carriers:].sum(axis=0)
         axis = int(np.argmax(shares))
-        if shares[axis] > tuning.handful:
+        if shares[axis] > tuning.carried_share:
             carriers = np.argsort(-squares[:, axis], kind="stable")[:n_carriers]
             labels = tuple(str(landmarks[j]) for j in carriers)
             yield Finding(Problem.CARRIED_BY_FEW, landmarks=labels, values={"axis": axis + 1})
@@ -300,7 +302,7 @@ def check_solution(
     if has_next_value and not facts.free_directions.any():
         gap, worst = float(facts.spectrum[k] - facts.spectrum[k - 1]), float(facts.condition.max())
         rounding = float(np.finfo(np.float64).eps * np.sqrt(worst))
-        if rounding > tuning.blurred * gap and facts.gap > tuning.narrow_gap:
+        if rounding > tuning.gap_rounding * gap and facts.gap > tuning.narrow_gap:
             culprit = names[int(np.argmax(facts.condition))]
             values = {"condition": worst, "gap": gap}
             yield Finding(Problem.ROUNDING, shapes=(culprit,), values=values)

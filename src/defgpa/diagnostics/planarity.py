@@ -22,17 +22,17 @@ _MIN_LANDMARKS = 4  # three points always lie in a plane
 def check_planarity(shapes: Shapes, tuning: Tuning = DEFAULT) -> Finding | None:
     """Report shapes with three coordinates whose landmarks all lie in a plane.
 
-    Every shape must be flatter than ``tuning.flat`` of its length, or than its coordinates are
-    rounded. Shapes with fewer than four visible landmarks are flat without saying anything.
+    Every shape must be flatter than ``tuning.min_thickness`` of its length, or than its coordinates
+    are rounded. Shapes with fewer than four visible landmarks are flat without saying anything.
     """
     if shapes.n_dims != 3:
         return None
     geometry = measure_geometry(shapes.points, shapes.visible)
-    is_thin = geometry.find_thin_axes(tuning.flat)
+    is_thin = geometry.find_thin_axes(tuning.min_thickness)
     counted = geometry.count >= _MIN_LANDMARKS
     if not counted.any() or not is_thin[counted, 2].all() or is_thin[counted, 1].all():
         return None
-    return Finding(Problem.PLANAR_SHAPES, values={"thickness": tuning.flat})
+    return Finding(Problem.PLANAR_SHAPES, values={"thickness": tuning.min_thickness})
 
 
 def project_to_plane(shapes: Shapes, tuning: Tuning = DEFAULT) -> Shapes:
@@ -74,7 +74,7 @@ def _find_constant_coordinate(shapes: Shapes, tuning: Tuning) -> int | None:
     extents = highest - np.fmin.reduce(shapes.points, axis=1)
     reach = np.fmax.reduce(np.abs(shapes.points), axis=1).max(axis=1, keepdims=True)
     rounding = 4.0 * np.finfo(np.float64).eps * reach
-    limits = np.maximum(tuning.flat * extents.max(axis=1, keepdims=True), rounding)
+    limits = np.maximum(tuning.min_thickness * extents.max(axis=1, keepdims=True), rounding)
     is_constant = np.all((extents <= limits) | np.isnan(extents), axis=0)
     return int(np.argmax(is_constant)) if is_constant.any() else None
 

@@ -111,7 +111,7 @@ def screen(shapes: Shapes, tuning: Tuning = DEFAULT) -> Screening:
         mirrored=tuple(compress(core.names, side.votes * side.majority < 0)),
         outliers=tuple(compress(core.names, _find_outliers(errors, core.n_dims, tuning))),
         other_size=tuple(
-            compress(core.names, (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size))
+            compress(core.names, (sizes > tuning.size_ratio) | (sizes < 1.0 / tuning.size_ratio))
         ),
         exchanged=tuple(exchanged),
         misplaced=tuple(
@@ -170,22 +170,22 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     sizes = 1.0 / alignment.similarities.scale
     names = tuple(compress(shapes.names, _has_outlying_size(sizes / np.median(sizes), tuning)))
     if names:
-        factors = {"times": tuning.other_size, "of": len(shapes)}
+        factors = {"times": tuning.size_ratio, "of": len(shapes)}
         yield Finding(Problem.OTHER_SIZE, names, values=factors)
 
     # shapes no thicker than rounding errors, which a warp would follow
     if not isinstance(alignment._registration, MotionRegistration):
         problems = {finding.problem for finding in alignment.findings}
-        is_thin = geometry.find_thin_axes(tuning.flat)[:, -1]
+        is_thin = geometry.find_thin_axes(tuning.min_thickness)[:, -1]
         planar = check_planarity(shapes, tuning) if is_thin.any() else None
         if planar is not None:
             yield planar
         elif is_thin.any() and Problem.UNDETERMINED_WARP not in problems:
             names = tuple(compress(shapes.names, is_thin))
-            yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.flat})
+            yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.min_thickness})
 
     distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
-    names = tuple(compress(shapes.names, distances > tuning.lost_digits))
+    names = tuple(compress(shapes.names, distances > tuning.origin_distance))
     if names:
         yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(distances.max())})
 
@@ -232,11 +232,11 @@ def add_deformation_finding(
     counted, weights = alignment._counted, alignment.shapes.unequal_weights
     residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
-        residual, len(points), alignment.shapes.n_dims, tuning.off
+        residual, len(points), alignment.shapes.n_dims, tuning.mean_error
     )
     figures = {"residual": float(residual)}
-    if chance > tuning.chance_off:
-        figures |= {"chance": chance, "off": tuning.off}
+    if chance > tuning.mean_error_chance:
+        figures |= {"chance": chance, "off": tuning.mean_error}
     elif residual <= tuning.large_deformation:
         return findings
     return (*findings, Finding(Problem.LARGE_DEFORMATION, values=figures))
@@ -271,13 +271,13 @@ def _has_outlying_landmark(squares: Array, visible: Mask, tuning: Tuning) -> boo
     ``squares`` (n, m) are squared distances of the landmarks from their places.
     """
     values = np.where(visible, squares, -1.0)
-    if values[visible].mean() > tuning.spread**2:
+    if values[visible].mean() > tuning.rms_distance**2:
         return True
     farthest = values.max()
-    if not tuning.near**2 < farthest <= tuning.far_off**2:
-        return bool(farthest > tuning.far_off**2)
+    if not tuning.near_distance**2 < farthest <= tuning.far_distance**2:
+        return bool(farthest > tuning.far_distance**2)
     usual = [_compute_row_medians(values, visible), _compute_row_medians(values.T, visible.T).T]
-    return bool((values > tuning.stray**2 * np.maximum(*usual)).any())
+    return bool((values > tuning.stray_ratio**2 * np.maximum(*usual)).any())
 
 
 def _compute_row_medians(values: Array, visible: Mask) -> Array:
@@ -322,7 +322,9 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     """
     middle = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - middle))
-    is_far = (errors - middle > tuning.far * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    is_far = (
+        (errors - middle > tuning.far_deviations * spread) & (errors > 2 * middle) & (errors > 1e-9)
+    )
     n, k, q = len(errors), int(is_far.sum()), dim * (dim + 1) // 2 - 1
     if not 0 < k < n - 1:
         return np.asarray(is_far)
@@ -330,19 +332,19 @@ def _find_outliers(errors: Array, dim: int, tuning: Tuning) -> Mask:
     moved = squares[is_far].sum() / (n - k) ** 2
     variance = np.maximum(squares[~is_far] - moved, 0.0).sum() / (n - k - 1)
     ratio = squares * n / (n - 1) / max(variance, np.finfo(np.float64).eps * squares.max())
-    return np.asarray(is_far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.chance_far))
+    return np.asarray(is_far & (n * fdtrc(q, q * (n - k - 1), ratio) < tuning.far_chance))
 
 
 def _has_outlying_size(sizes: Array, tuning: Tuning) -> Mask:
     """Return which shapes (n,) differ in size from the others by a gap, which growth has not."""
-    is_other_size = (sizes > tuning.other_size) | (sizes < 1.0 / tuning.other_size)
+    is_other_size = (sizes > tuning.size_ratio) | (sizes < 1.0 / tuning.size_ratio)
     usual_sizes = sizes[~is_other_size]
     if not is_other_size.any() or not len(usual_sizes):
         return is_other_size
     large, small = is_other_size & (sizes > 1.0), is_other_size & (sizes < 1.0)
-    if large.any() and sizes[large].min() < tuning.none_between * usual_sizes.max():
+    if large.any() and sizes[large].min() < tuning.size_gap * usual_sizes.max():
         is_other_size = is_other_size & ~large
-    if small.any() and sizes[small].max() * tuning.none_between > usual_sizes.min():
+    if small.any() and sizes[small].max() * tuning.size_gap > usual_sizes.min():
         is_other_size = is_other_size & ~small
     return is_other_size
 
@@ -355,7 +357,7 @@ def _find_exchanges(
         return []
     exchanges = []
     distances = np.linalg.norm(aligned - reference, axis=2)
-    doubtful = distances > tuning.doubtful * np.nanmedian(distances, axis=1)[:, None]
+    doubtful = distances > tuning.doubtful_ratio * np.nanmedian(distances, axis=1)[:, None]
     for i in np.flatnonzero(doubtful.sum(axis=1) > 1):
         visible = np.flatnonzero(shapes.visible[i])
         for a, b in _find_exchanges_of_shape(shapes.points[i, visible], reference[visible], tuning):
@@ -375,7 +377,7 @@ def _find_exchanges_of_shape(
         distance = cdist(superimposed, reference, "sqeuclidean")
         in_place = np.diag(distance)
         # both must be away and come home: one alone far away gains by any exchange
-        is_far = in_place > tuning.doubtful**2 * np.median(in_place)
+        is_far = in_place > tuning.doubtful_ratio**2 * np.median(in_place)
         is_home = is_far[:, None] & (distance < in_place[:, None] / 4)
         gain = np.where(
             is_home & is_home.T, in_place[:, None] + in_place[None, :] - distance - distance.T, 0.0
@@ -406,7 +408,9 @@ def _find_outlying_landmarks(
     middle = np.nanmedian(aligned, axis=0)
     distances = np.linalg.norm(aligned - middle, axis=2)
     usual, worst = np.nanmedian(distances, axis=0), np.nanmax(distances, axis=1)
-    level = np.maximum(tuning.min_misplacement, tuning.doubtful * np.nanmedian(distances, axis=1))
+    level = np.maximum(
+        tuning.min_misplacement, tuning.doubtful_ratio * np.nanmedian(distances, axis=1)
+    )
     doubtful = worst > level
     misplaced = []
     for i in np.flatnonzero(doubtful):
@@ -433,7 +437,7 @@ def _find_outlying_points(points: Array, middle: Array, usual: Array, tuning: Tu
         is_fitted[worst] = False
         distances = _measure_distances(points, middle, is_fitted)
         normal = max(float(np.median(distances[is_fitted])), float(usual[worst]))
-        if distances[worst] <= max(tuning.elsewhere * normal, tuning.min_misplacement):
+        if distances[worst] <= max(tuning.misplaced_ratio * normal, tuning.min_misplacement):
             break
         outlying.append(worst)
     return outlying

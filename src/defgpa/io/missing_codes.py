@@ -44,7 +44,7 @@ def _find_remote_codes(points: Array, tuning: Tuning) -> list[float]:
     is_uniform = (sizes == sizes[:, :1]).all(axis=1)
     if not is_uniform.any() or is_uniform.all():
         return []
-    is_remote = is_uniform & (sizes[:, 0] > tuning.far_out * sizes[~is_uniform].max())
+    is_remote = is_uniform & (sizes[:, 0] > tuning.code_ratio * sizes[~is_uniform].max())
     return sorted(set(finite[is_remote, -1].tolist()))
 
 

@@ -595,9 +595,9 @@ def _find_doubtful_folds(
         is_wide &= steps >= tuning.firm_gap * values[:, k]
     rounding = max(
         1e3 * eps * problem.cost.n_shapes,
-        eps * np.sqrt(problem.cost.condition.max()) / tuning.blurred,
+        eps * np.sqrt(problem.cost.condition.max()) / tuning.gap_rounding,
     )
-    few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.handful
+    few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.carried_share
     sound = is_wide & (steps > rounding) & ~(few & (directions.shape[1] >= 4 * n_carriers))
     sound &= proportions.converged & proportions.determined
     sound &= proportions.residual <= tuning.large_deformation

@@ -300,8 +300,8 @@ def count_agreed_axes(moments: Moments, rank: int, tuning: Tuning) -> Index:
     proportions = fit_rigid_proportions(moments, tuning.max_rounds)
     agreement = measure_agreement(moments, proportions.matrix)
     numbers = np.arange(1, agreement.shape[-1] + 1)
-    count = np.where(agreement > tuning.likely, numbers, rank).max(axis=-1)
-    is_sure = agreement[..., rank - 1 :].max(axis=-1) > tuning.agreed
+    count = np.where(agreement > tuning.likely_agreement, numbers, rank).max(axis=-1)
+    is_sure = agreement[..., rank - 1 :].max(axis=-1) > tuning.sure_agreement
     return np.where(is_sure, count, rank)
 
 

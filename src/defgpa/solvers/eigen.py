@@ -234,7 +234,10 @@ def add_free_axes(
     may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
     if not may_be_free or visible.all():
         return spectrum
-    if not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank) < tuning.hinged:
+    if (
+        not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank)
+        < tuning.hinge_cohesion
+    ):
         return spectrum
     max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
     while True:
@@ -252,7 +255,7 @@ def _count_free_axes(
     count = rank
     while count < spectrum.n_axes and spectrum.values[count] < tuning.free_value * n_shapes:
         axes, direction = spectrum.axes[:, :count], spectrum.axes[:, count]
-        if not compute_cohesion(axes, direction, visible, rank) < tuning.hinged:
+        if not compute_cohesion(axes, direction, visible, rank) < tuning.hinge_cohesion:
             break
         count += 1
     return count
@@ -277,7 +280,7 @@ def find_cheapest_axes(
     elif m > tuning.moderate_landmarks:
         spectrum = Iterative().find_axes(centred, count, start)
     else:
-        spectrum = Iterative(max_products=tuning.patience).find_axes(centred, count, start)
+        spectrum = Iterative(max_products=tuning.max_products).find_axes(centred, count, start)
         if not spectrum.converged:
             spectrum = find_lowest_axes(centred.dense()[None], count)[0]
     return spectrum if roots is None else restore_axes(spectrum, roots)
