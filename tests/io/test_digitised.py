@@ -1,5 +1,7 @@
 """Landmarks as StereoMorph and MeshLab save them: one file is one shape, by its labels."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,25 +9,9 @@ from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes, write_shapes
 from defgpa.shapes import Shapes
 
-STEREOMORPH = """<shapes type=list>
-\t<image.name type=vector names=FALSE length=1 as.numeric=FALSE >fish1.jpg</image.name>
-\t<scaling type=vector names=FALSE length=1 as.numeric=TRUE >0.5</scaling>
-\t<landmarks.pixel type=matrix rownames=TRUE colnames=FALSE nrow=3 ncol=2 as.numeric=TRUE >
-\t\tLM1\t1094\t1307
-\t\tleft eye\t1855\t916
-\t\tLM3\tNA\tNA
-\t</landmarks.pixel>
-\t<landmarks.scaled type=matrix rownames=TRUE colnames=FALSE nrow=3 ncol=2 as.numeric=TRUE >
-\t\tLM1\t547\t-653.5
-\t\tleft eye\t927.5\t-458
-\t\tLM3\tNA\tNA
-\t</landmarks.scaled>
-\t<ruler.points type=matrix rownames=TRUE colnames=FALSE nrow=1 ncol=2 as.numeric=TRUE >
-\t\tRuler point 1\t406\t428
-\t</ruler.points>
-</shapes>
-
-"""
+SEEDS = Path(__file__).parent / "seeds"
+STEREOMORPH = (SEEDS / "stereomorph__scaled.txt").read_text()
+PICKED = (SEEDS / "pp__picked.pp").read_text()
 
 
 class TestStereoMorph:
@@ -143,21 +129,6 @@ class TestCurvesOfStereoMorph:
         write_curves(tmp_path / "a.txt", top=[(0, 0), (1, "2\t3\t4")])
         with pytest.raises(FormatError, match=r"a\.txt, line 14: expected the 2 or 3 coordinates"):
             read_shapes(tmp_path / "a.txt")
-
-
-PICKED = """<!DOCTYPE PickedPoints>
-<PickedPoints>
- <DocumentData>
-  <DateTime time="16:00:00" date="2014-12-31"/>
-  <User name="someone"/>
-  <DataFileName name="skull.ply"/>
-  <templateName name=""/>
- </DocumentData>
- <point x="0.044259" y="0.467733" z="-0.060032" active="1" name="nasion"/>
- <point z="0.018390" name="left &amp; up" y="1.335375" x="0.017893"/>
- <point x="0" y="0" z="0" active="0" name="bregma"/>
-</PickedPoints>
-"""
 
 
 class TestPickedPoints:

@@ -6,6 +6,7 @@ import re
 import struct
 import warnings
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,10 @@ from defgpa.shapes import Shapes
 from support import shared_data
 
 BY_NAME = {f.name: f for f in FORMATS}
+SEEDS = Path(__file__).parent / "seeds"
+PLY = (SEEDS / "ply__polygons.ply").read_text()
+MESHLAB_PLY = (SEEDS / "ply__meshlab.ply").read_text()
+VTK = (SEEDS / "vtk__sections.vtk").read_text()
 NUMBERED = ["ply", "vtk", "vtp", "off", "obj"]
 
 
@@ -189,27 +194,6 @@ def test_meshio_reads_our_scalar_fields_in_ply(tmp_path):
 
 # PLY by hand
 
-PLY = """ply
-format {encoding} 1.0
-comment made by hand
-obj_info nothing
-element vertex 5
-property float x
-property float y
-property float z
-property float nx
-property uchar red
-property uchar green
-property uchar blue
-property int age
-element face 2
-property list uchar int vertex_indices
-property uchar flag
-element edge 1
-property int vertex1
-property int vertex2
-end_header
-"""
 ROWS = [
     (0, 0, 0, 9, 1, 2, 3, 10),
     (1, 0, 0, 9, 4, 5, 6, 11),
@@ -219,10 +203,13 @@ ROWS = [
 ]
 
 
+def ply_head(encoding):
+    return PLY[: PLY.index("end_header\n") + 11].replace("ascii", encoding)
+
+
 def ply_body(encoding):
     if encoding == "ascii":
-        lines = [" ".join(map(str, row)) for row in ROWS]
-        return "\n".join([*lines, "4 0 1 2 3 7", "3 0 1 4 8", "0 1", ""]).encode()
+        return PLY.removeprefix(ply_head(encoding)).encode()
     order = "<" if "little" in encoding else ">"
     body = b"".join(struct.pack(order + "4f3Bi", *row) for row in ROWS)
     body += struct.pack(order + "B4iB", 4, 0, 1, 2, 3, 7) + struct.pack(
@@ -234,7 +221,7 @@ def ply_body(encoding):
 @pytest.mark.parametrize("encoding", ["ascii", "binary_little_endian", "binary_big_endian"])
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_a_ply_file_of_mixed_polygons_is_read(read, encoding, ends):
-    header = PLY.format(encoding=encoding).replace("\n", ends).encode()
+    header = ply_head(encoding).replace("\n", ends).encode()
     mesh = read(header + ply_body(encoding), "ply")
     assert mesh.vertices.tolist() == [list(row[:3]) for row in ROWS]
     assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 4]]
@@ -263,7 +250,7 @@ WRONG_PLY = [
 
 
 def test_ply_bytes_that_end_too_soon_are_refused(read):
-    header = PLY.format(encoding="binary_little_endian").encode()
+    header = ply_head("binary_little_endian").encode()
     body = ply_body("binary_little_endian")
     for cut in range(len(body)):
         with pytest.raises(FormatError, match=r"a\.ply: expected"):
@@ -324,7 +311,6 @@ OFF
 3 0 1 2
 3 0 2 3 0.5 0.5 0.5
 """
-
 
 OFF_SQUARE = "4 2 0 0 0 0 1 0 0 1 1 0 0 1 0 3 0 1 2 3 0 2 3"
 
@@ -416,42 +402,6 @@ WRONG_STL = [
 
 
 # VTK by hand
-
-VTK = """# vtk DataFile Version 4.2
-a title
-ASCII
-DATASET POLYDATA
-POINTS 5 float
-0 0 0 1 0 0
-1 1 0 0 1 0 0.5 0.5 2
-METADATA
-INFORMATION 0
-
-VERTICES 1 2
-1 0
-POLYGONS 2 9
-4 0 1 2 3
-3 0 1 4
-TRIANGLE_STRIPS 1 5
-4 0 1 3 2
-CELL_DATA 4
-SCALARS kind int
-LOOKUP_TABLE default
-1 2 3 4
-POINT_DATA 5
-NORMALS n float
-0 0 1 0 0 1 0 0 1 0 0 1 0 0 1
-SCALARS my%20error double 1
-LOOKUP_TABLE default
-0.5 1.5 2.5 3.5 4.5
-COLOR_SCALARS c 3
-0 0 1  0 1 0  1 0 0  0 0 0  1 1 1
-FIELD more 2
-age 1 5 int
-1 2 3 4 5
-speed 3 5 float
-0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
-"""
 
 
 def test_vtk_polygons_strips_and_point_data_are_read(read):
@@ -604,14 +554,13 @@ WRONG_VTP = [
 ]
 
 
-PLY_TEXT = PLY.format(encoding="ascii") + ply_body("ascii").decode()
 VTP = vtp(lambda n, v: element(n, v, "ascii", " ".join(map(str, v.ravel().tolist())))).decode()
 
 
 @pytest.mark.parametrize(
     ("suffix", "text", "old", "new", "message"),
     [
-        *[("ply", PLY_TEXT, *wrong) for wrong in WRONG_PLY],
+        *[("ply", PLY, *wrong) for wrong in WRONG_PLY],
         *[("off", OFF, *wrong) for wrong in WRONG_OFF],
         *[("vtk", VTK, *wrong) for wrong in WRONG_VTK],
         *[("vtp", VTP, *wrong) for wrong in WRONG_VTP],
@@ -689,38 +638,6 @@ def test_a_mesh_does_not_change():
     for array in (mesh.vertices, mesh.faces, mesh.colours, mesh.scalars["error"]):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-
-
-MESHLAB_PLY = """ply
-format ascii 1.0
-comment VCGLIB generated
-comment TextureFile skull.png
-element vertex 4
-property float x
-property float y
-property float z
-property uchar red
-property uchar green
-property uchar blue
-property uchar alpha
-element face 2
-property list uchar int vertex_indices
-property int flags
-property list uchar float texcoord
-property int texnumber
-property uchar red
-property uchar green
-property uchar blue
-property uchar alpha
-property list uchar float color
-end_header
-0 0 0 255 0 0 255
-1 0 0 255 0 0 255
-1 1 0 255 0 0 255
-0 1 0 255 0 0 255
-3 0 1 2 0 6 0.1 0.2 0.3 0.4 0.5 0.6 0 255 255 255 255
-3 0 2 3 0 6 0.1 0.2 0.3 0.4 0.5 0.6 0 255 255 255 255
-"""
 
 
 def test_ply_with_texture_and_colours_of_faces_as_meshlab_writes_it(read):
