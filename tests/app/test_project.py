@@ -381,6 +381,22 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     assert written["pairwise.csv"] == tested["pairwise"]["csv"]
 
 
+def test_covariates_are_read_from_a_spreadsheet(page):
+    openpyxl = pytest.importorskip("openpyxl")
+    names = defgpa.datasets.load_wings().names
+    page.open_sample("wings")
+    book = openpyxl.Workbook()
+    for row in [("id", "mass"), *((name, k + 0.5) for k, name in enumerate(names))]:
+        book.active.append(row)
+    content = io.BytesIO()
+    book.save(content)
+    page.upload("Table of mine.XLSX", content.getvalue())
+    state = page.state()
+    assert state["columns"]["mass"] == [k + 0.5 for k in range(24)]
+    assert [file["role"] for file in state["files"]] == ["landmarks", "table"]
+    assert "'files/Table of mine.XLSX'" in page.get("/scripts").json()["python"]
+
+
 @pytest.mark.parametrize("size", ["centroid size", "a column"])
 def test_the_scripts_repeat_the_allometry(page, size, monkeypatch, capsys, run):
     shapes = defgpa.datasets.load_wings()

@@ -36,6 +36,7 @@ Cell = int | float | str | None  # of a table; None where it is empty
 IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 MESHES = (".ply", ".stl", ".obj", ".off", ".vtk", ".vtp")
 TABLES = (".csv", ".tsv", ".txt")
+SPREADSHEETS = (".xlsx", ".xlsm")
 _EXCLUSIONS = (
     Action.EXCLUDE_SPECIMEN,
     Action.INCLUDE_SPECIMEN,
@@ -280,12 +281,13 @@ def read_study(paths: Sequence[Path], reading: Reading) -> Study:
 
 
 def separate_tables(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Tell landmark files from tables of covariates; images are neither.
+    """Tell landmark files from tables of covariates, as spreadsheets are; images are neither.
 
     Meshes are landmarks only where nothing else has any. A table beside other landmark files is
     one of covariates; among tables alone, those without coordinates are.
     """
-    files = [path for path in paths if path.suffix.lower() not in IMAGES]
+    spreadsheets = [path for path in paths if path.suffix.lower() in SPREADSHEETS]
+    files = [path for path in paths if path.suffix.lower() not in (*IMAGES, *SPREADSHEETS)]
     meshes = [path for path in files if path.suffix.lower() in MESHES]
     tables = [path for path in files if path.suffix.lower() in TABLES]
     others = [path for path in files if path not in meshes and path not in tables]
@@ -297,7 +299,7 @@ def separate_tables(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         tables = [path for path in tables if path not in with_points]
     if not others:
         others = meshes
-    return others, tables
+    return others, [*tables, *spreadsheets]
 
 
 def _has_landmarks(path: Path) -> bool:

@@ -420,7 +420,7 @@ export async function showExplore(main, { go }) {
         place,
         h(
           "p",
-          {},
+          { style: { marginTop: "12px" } },
           `Size explains ${(100 * row.r_squared).toFixed(1)} % of the variation of shape (P = ${number(row.p, 3)}).`,
         ),
         chart,

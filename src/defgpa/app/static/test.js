@@ -1,6 +1,6 @@
 // Tests: a formula, its table, comparisons of groups, effects as shapes; repeatability, symmetry.
 
-import { chooseGrouping, nameFactor, quote } from "./columns.js";
+import { chooseGrouping, levelsOf, nameFactor, quote } from "./columns.js";
 import { field, fill, h, number, select, table } from "./dom.js";
 import { runTest } from "./progress.js";
 import { ShapeView, blend } from "./shape_view.js";
@@ -283,10 +283,13 @@ export async function showTest(main) {
 function makeAsymmetryForm(box) {
   const columns = Object.keys(store.project.columns);
   const { kind: lastKind, ...lastColumns } = store.project.settings.asymmetry;
+  const count = store.project.included[0].length;
+  const hasReplicates = (name) => levelsOf(name).length < count;
   const chosen = lastKind
     ? lastColumns
     : {
-        individual: columns.find((name) => /indiv|^id$|specimen/i.test(name)) ?? "",
+        individual:
+          columns.find((name) => /indiv|^id$|specimen/i.test(name) && hasReplicates(name)) ?? "",
         side: columns.find((name) => /side/i.test(name)) ?? "",
         replicate: columns.find((name) => /rep|measure/i.test(name)) ?? "",
       };
