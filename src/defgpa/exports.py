@@ -79,7 +79,7 @@ def build_component_meshes(
     deviations: Sequence[float] = (-2.0, 2.0),
     space: str = "superimposed",
 ) -> dict[str, Mesh]:
-    """Meshes so deviation standard deviations along principal components, by name.
+    """Build meshes that many standard deviations along principal components, by name.
 
     Parameters
     ----------

@@ -137,8 +137,8 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
 
     def take_turns() -> None:
         try:
-            while (mine := next(turn)) < len(blocks):
-                results[mine] = work(blocks[mine])
+            while (number := next(turn)) < len(blocks):
+                results[number] = work(blocks[number])
         except BaseException:
             deque(islice(turn, len(blocks)), maxlen=0)  # the others need not begin another
             raise
@@ -148,9 +148,9 @@ def map_blocks(work: Callable[[_T], _R], blocks: Sequence[_T] | Iterable[_T]) ->
         try:
             take_turns()
         finally:
-            begun = [helper for helper in helpers if not helper.cancel()]
-            wait(begun)
-        for helper in begun:
+            started = [helper for helper in helpers if not helper.cancel()]
+            wait(started)
+        for helper in started:
             helper.result()
     return [results[number] for number in range(len(blocks))]
 
@@ -193,7 +193,7 @@ def interruptible(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_interruption() -> None:
-    """Stop here if whoever waits for the work in this thread wants it no more."""
+    """Stop here if nobody waits for the work in this thread any more."""
     check = getattr(_thread_state, "check", None)
     if check is not None:
         check()

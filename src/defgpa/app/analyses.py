@@ -410,6 +410,6 @@ def _find_typical(values: Sequence[Cell]) -> Cell:
 
 
 def _has_column(formula: str, column: str) -> bool:
-    """Return whether the right side of a formula speaks of a column."""
+    """Return whether the right side of a formula names a column."""
     right = formula.rpartition("~")[2]
     return re.search(rf"(?<![\w.]){re.escape(column)}(?![\w.(])", right) is not None

@@ -96,7 +96,7 @@ def _list_findings(study: Study) -> Iterator[Item]:
 
 
 def _split(finding: Finding) -> Iterator[Finding]:
-    """Yield the findings that one sums up, or itself."""
+    """Yield the parts of a finding that sums up others, or the finding itself."""
     if not finding.parts:
         yield finding
     for single in finding.parts:

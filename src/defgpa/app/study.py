@@ -129,7 +129,7 @@ class Study:
 
     @property
     def left_out(self) -> list[str]:
-        """What is left out without having been excluded, in sentences."""
+        """What cannot be analysed although nobody excluded it, in sentences."""
         try:
             return self._preparation[1]
         except DefgpaError:
@@ -163,7 +163,7 @@ class Study:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What looks wrong with the shapes; apart from the superimposition, which is quicker."""
+        """What looks wrong with the shapes; computed apart from the quicker superimposition."""
         from defgpa.estimators import EuclideanGPA
 
         with collect_notes():

@@ -1,4 +1,4 @@
-"""``defgpa …``: maps words to objects, nothing else."""
+"""``defgpa …``: turns words of the command line into calls of the library, and nothing else."""
 
 from defgpa.cli._app import main
 

@@ -73,13 +73,13 @@ def command(
         "far": int(result.far.sum()),
         "input": list(source),
     }
-    with open_results(console, folder, summary) as partial:
-        write_shapes_twice(result.shapes, partial, "completed")
+    with open_results(console, folder, summary) as new_folder:
+        write_shapes_twice(result.shapes, new_folder, "completed")
         # a column has the marks: no need of the comments, which a .tps must do with
         comments = shapes.metadata.get("comments") or (None,) * len(shapes)
         table = result.shapes.with_metadata(comments=comments)
-        write_shapes(table, partial / "completed.csv", format="csv")
-        write_estimates(result, partial / "estimated.csv")
+        write_shapes(table, new_folder / "completed.csv", format="csv")
+        write_estimates(result, new_folder / "estimated.csv")
     _show(console, result)
     show_run(console, folder, summary)
 

@@ -53,14 +53,14 @@ def command(output: str, console: Console) -> None:
         "smoothing_path": tabulate_path(fit.path),
         "comparison": [row.to_dict() for row in fit.comparison],
     }
-    with open_results(console, folder, summary) as partial:
+    with open_results(console, folder, summary) as new_folder:
         sample = files("defgpa.datasets") / "sample" / "wings.tps"
-        write_text(partial / "wings.tps", sample.read_text(encoding="utf-8"))
-        write_alignment(alignment, partial)
+        write_text(new_folder / "wings.tps", sample.read_text(encoding="utf-8"))
+        write_alignment(alignment, new_folder)
         if can_report():
             with console.working("Writing the report"):
                 title = "Insect wings, aligned with deformations"
-                write_fit_report(alignment, fit, partial, title)
+                write_fit_report(alignment, fit, new_folder, title)
         else:
             console.note(
                 'There is no report without plotly and jinja2: pip install "defgpa[report]"'

@@ -89,19 +89,19 @@ def command(
     with console.noting():
         alignment = load(result)
         surface = None if mesh is None else read_mesh(mesh)
-        with open_plain_folder(folder) as partial:
+        with open_plain_folder(folder) as new_folder:
             if target == "meshes":
                 files = write_component_meshes(
                     alignment,
-                    partial,
+                    new_folder,
                     mesh=surface,
                     components=range(1, components + 1),
                     deviations=(-sd, sd),
                     space=space,
                 )
             else:
-                files = export(alignment, partial, target)
-            names = [Path(file).relative_to(partial) for file in files]
+                files = export(alignment, new_folder, target)
+            names = [Path(file).relative_to(new_folder) for file in files]
     written = [str(folder / name) for name in names]
     list_files(console, written)
     console.say(_NEXT_STEPS[target])

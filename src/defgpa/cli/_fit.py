@@ -115,11 +115,11 @@ def command(
     """
     from defgpa.edits import write_edits
 
-    wishes = MethodOptions(
+    choice = MethodOptions(
         *(method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs),
         scaling=scaling,
     )
-    wishes.refuse_contradictions()
+    choice.refuse_contradictions()
     folder = output_folder(output, source, "defgpa")
     if title is not None and not report:
         raise click.UsageError("--title is the heading of the report: give --report too.")
@@ -134,11 +134,11 @@ def command(
         )
         if pose not in ("principal", "first"):
             shapes.index(pose)  # a name that nobody has is told before the work
-        rejection = choose_rejection(console, shapes, wishes, robust)
+        rejection = choose_rejection(console, shapes, choice, robust)
         if rejection is None:
-            fit = fit_shapes(console, shapes, wishes)
+            fit = fit_shapes(console, shapes, choice)
         else:
-            fit = fit_robustly(console, shapes, wishes, rejection)
+            fit = fit_robustly(console, shapes, choice, rejection)
         alignment = fit.alignment
         if pose != "principal":
             alignment = alignment.posed_like(shapes[0 if pose == "first" else pose])
@@ -154,13 +154,13 @@ def command(
     }
     if fit.comparison is not None:
         summary["comparison"] = [row.to_dict() for row in fit.comparison]
-    with open_results(console, folder, summary) as partial:
-        write_alignment(alignment, partial)
+    with open_results(console, folder, summary) as new_folder:
+        write_alignment(alignment, new_folder)
         if edits := list_edits():
-            write_edits(partial / "edits.json", edits)
+            write_edits(new_folder / "edits.json", edits)
         if report:
             with console.working("Writing the report"):
-                write_fit_report(alignment, fit, partial, title)
+                write_fit_report(alignment, fit, new_folder, title)
     show_results(console, results)
     show_choice(console, fit)
     show_run(console, folder, summary)
@@ -286,35 +286,35 @@ class Fit:
     reason: str = ""
 
 
-def fit_shapes(console: Console, shapes: Shapes, wishes: MethodOptions) -> Fit:
+def fit_shapes(console: Console, shapes: Shapes, choice: MethodOptions) -> Fit:
     """Choose the method and the smoothing if asked to, fit, and cross-validate; nothing twice."""
     from defgpa.model_selection import cross_validate, select_method
     from defgpa.model_selection.method_selection import choose_fold_size, is_ordinary_size
 
-    size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
-    method = wishes.method_name
+    size = choose_fold_size(shapes) if choice.fold_size is None else choice.fold_size
+    method = choice.method_name
     if method == "auto":
         with console.progress("Choosing the method") as tick:
-            chosen = select_method(shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
+            chosen = select_method(shapes, fold_size=size, n_jobs=choice.jobs, progress=tick)
         return Fit(**vars(chosen), fold_size=None if chosen.cross_validation is None else size)
-    estimator = wishes.make_estimator()
-    is_asked = "auto" in (wishes.smoothing, wishes.rigidity)
-    if wishes.chooses and (is_asked or is_ordinary_size(shapes)):
-        return choose_smoothing(console, shapes, estimator, wishes)
-    if wishes.chooses:
+    estimator = choice.make_estimator()
+    is_asked = "auto" in (choice.smoothing, choice.rigidity)
+    if choice.chooses and (is_asked or is_ordinary_size(shapes)):
+        return choose_smoothing(console, shapes, estimator, choice)
+    if choice.chooses:
         console.note(
             f"The set is large ({shapes.n_shapes} x {shapes.n_landmarks}): the default smoothing, "
             "1e-3, was taken. --smoothing auto chooses it by cross-validation."
         )
-    if wishes.fold_size is None:
+    if choice.fold_size is None:
         return Fit(method, estimator, estimator.fit(shapes).alignment_)
     with console.progress("Cross-validating") as tick:
-        cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick)
+        cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=choice.jobs, progress=tick)
     return Fit(method, estimator, cv.alignment, size, cross_validation=cv)
 
 
 def choose_rejection(
-    console: Console, shapes: Shapes, wishes: MethodOptions, robust: bool | None
+    console: Console, shapes: Shapes, choice: MethodOptions, robust: bool | None
 ) -> Rejection | None:
     """Find gross errors by a robust deformable fit, if asked to, or if the method is automatic.
 
@@ -327,7 +327,7 @@ def choose_rejection(
     from defgpa.estimators import DefGPA
     from defgpa.model_selection.method_selection import is_ordinary_size
 
-    is_automatic = robust is None and wishes.method_name == "auto" and is_ordinary_size(shapes)
+    is_automatic = robust is None and choice.method_name == "auto" and is_ordinary_size(shapes)
     if not (robust or (is_automatic and shapes.n_shapes >= _MIN_ROBUST_SHAPES)):
         return None
     try:
@@ -355,7 +355,7 @@ def choose_rejection(
 
 
 def fit_robustly(
-    console: Console, shapes: Shapes, wishes: MethodOptions, rejection: Rejection
+    console: Console, shapes: Shapes, choice: MethodOptions, rejection: Rejection
 ) -> Fit:
     """Choose method and smoothing, and fit, with the landmark weights of a robust fit.
 
@@ -365,28 +365,28 @@ def fit_robustly(
 
     from defgpa.estimators import weigh_shapes
 
-    fit = fit_shapes(console, weigh_shapes(shapes, rejection), wishes)
+    fit = fit_shapes(console, weigh_shapes(shapes, rejection), choice)
     alignment = fit.estimator._add_rejection(fit.alignment, shapes, rejection)
     return replace(fit, estimator=clone(fit.estimator).set_params(robust=True), alignment=alignment)
 
 
 def choose_smoothing(
-    console: Console, shapes: Shapes, estimator: AlignmentEstimator, wishes: MethodOptions
+    console: Console, shapes: Shapes, estimator: AlignmentEstimator, choice: MethodOptions
 ) -> Fit:
     """Fit with the smoothing (and rigidity) that predicts left-out landmarks best."""
     from defgpa.model_selection import select_smoothing
     from defgpa.model_selection.method_selection import choose_fold_size, is_ordinary_size
 
-    size = choose_fold_size(shapes) if wishes.fold_size is None else wishes.fold_size
-    constraints = wishes.constraints
+    size = choose_fold_size(shapes) if choice.fold_size is None else choice.fold_size
+    constraints = choice.constraints
     with console.progress("Choosing the smoothing") as tick:
         path = select_smoothing(
-            estimator, shapes, fold_size=size, n_jobs=wishes.jobs, progress=tick, **constraints
+            estimator, shapes, fold_size=size, n_jobs=choice.jobs, progress=tick, **constraints
         )
     validated = path.cross_validation
-    if validated is not None and wishes.method is None and is_ordinary_size(shapes):
+    if validated is not None and choice.method is None and is_ordinary_size(shapes):
         note_better_rigid(console, shapes, validated, size)
-    return Fit(wishes.method_name, path.best, path.alignment, size, path, validated)
+    return Fit(choice.method_name, path.best, path.alignment, size, path, validated)
 
 
 def note_better_rigid(

@@ -288,7 +288,7 @@ def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
 
 def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield shapes that are copies of others, likewise."""
+    """Yield shapes that are copies of others with a phrase, many of them in one."""
     if len(pairs) <= _MAX_SINGLE_ROWS:
         for name, first in pairs:
             yield name, f"has the very coordinates of {first}"

@@ -28,19 +28,19 @@ def read_input(
     from defgpa.edits import Action, Edit
     from defgpa.io import read_shapes
 
-    wishes = dict(click.get_current_context().meta[READING])
-    mirrored, dropped = wishes.pop("mirror"), wishes.pop("drop")
-    swaps, removals = wishes.pop("swap"), wishes.pop("set_missing")
-    log = wishes.pop("edits")
-    if wishes.pop("drop_incomplete"):
+    options = dict(click.get_current_context().meta[READING])
+    mirrored, dropped = options.pop("mirror"), options.pop("drop")
+    swaps, removals = options.pop("swap"), options.pop("set_missing")
+    log = options.pop("edits")
+    if options.pop("drop_incomplete"):
         incomplete = "drop"
-    wishes["on_mismatch"] = "warn" if wishes.pop("lenient") else "error"
-    wishes["missing"] = parse_missing(wishes["missing"])
-    wishes["dimension"] = wishes["dimension"] and int(wishes["dimension"])
+    options["on_mismatch"] = "warn" if options.pop("lenient") else "error"
+    options["missing"] = parse_missing(options["missing"])
+    options["dimension"] = options["dimension"] and int(options["dimension"])
     if _find_group_column(click.get_current_context().params.get("data")) is not None:
-        wishes["group"] = None  # `add_covariates` has it
+        options["group"] = None  # `add_covariates` has it
     place = source[0] if len(source) == 1 else list(source)
-    shapes = read_shapes(place, space=space, incomplete=incomplete, **wishes)
+    shapes = read_shapes(place, space=space, incomplete=incomplete, **options)
     _note_unread_files(shapes)
     shapes, edits = _correct(shapes, log, swaps, removals)
     left_out = expand_lists(dropped, "--drop")
@@ -182,8 +182,8 @@ def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
     from defgpa.diagnostics.preparation import prepare_shapes
 
     note_likely_code(console, shapes)
-    drops = click.get_current_context().meta[READING]["drop_incomplete"]
-    return prepare_shapes(shapes, "drop" if drops else "error")
+    drop_incomplete = click.get_current_context().meta[READING]["drop_incomplete"]
+    return prepare_shapes(shapes, "drop" if drop_incomplete else "error")
 
 
 def note_likely_code(console: Console, shapes: Shapes) -> None:
@@ -277,8 +277,8 @@ def add_links(shapes: Shapes, words: str | None) -> Shapes:
 
 def parse_pair(word: str, shapes: Shapes, option: str) -> tuple[str, str]:
     """Split ``4-3`` into two labels of landmarks; a label may have a dash in it."""
-    cuts = [k for k, sign in enumerate(word) if sign == "-"]
-    splits = [(word[:k].strip(), word[k + 1 :].strip()) for k in cuts]
+    dashes = [k for k, sign in enumerate(word) if sign == "-"]
+    splits = [(word[:k].strip(), word[k + 1 :].strip()) for k in dashes]
     pairs = [pair for pair in splits if set(pair) <= set(shapes.landmarks)]
     if len(pairs) != 1:
         raise click.BadParameter(

@@ -97,29 +97,29 @@ def open_results(
     """
     from defgpa.io.atomic import list_folder, write_text
 
-    with _open_folder(folder, manifest) as partial:
+    with _open_folder(folder, manifest) as new_folder:
         with console.noting():
-            yield partial
+            yield new_folder
         summary |= {
             **console.messages(),
             "command": command_line(),
             "folder": working_folder(),
             "versions": list_versions(),
-            "files": [*list_folder(partial), manifest],
+            "files": [*list_folder(new_folder), manifest],
         }
         text = json.dumps(to_json(summary), indent=2, ensure_ascii=False, allow_nan=False)
-        write_text(partial / manifest, text + "\n", errors="backslashreplace")
+        write_text(new_folder / manifest, text + "\n", errors="backslashreplace")
 
 
 @contextlib.contextmanager
 def open_plain_folder(folder: Path) -> Iterator[Path]:
-    """Yield such a folder for files of other programs: its manifest is a hidden file."""
+    """Yield a folder for files of other programs: its list of files is a hidden file."""
     from defgpa.io.atomic import list_folder, write_text
 
-    with _open_folder(folder, HIDDEN_MANIFEST) as partial:
-        yield partial
-        text = json.dumps({"files": list_folder(partial)}, indent=2)
-        write_text(partial / HIDDEN_MANIFEST, text + "\n")
+    with _open_folder(folder, HIDDEN_MANIFEST) as new_folder:
+        yield new_folder
+        text = json.dumps({"files": list_folder(new_folder)}, indent=2)
+        write_text(new_folder / HIDDEN_MANIFEST, text + "\n")
 
 
 @contextlib.contextmanager
@@ -128,11 +128,11 @@ def _open_folder(folder: Path, manifest: str) -> Iterator[Path]:
     from defgpa.errors import FormatError
     from defgpa.io.atomic import replace_folder
 
-    with replace_folder(folder, manifest) as partial:
+    with replace_folder(folder, manifest) as new_folder:
         try:
-            yield partial
+            yield new_folder
         except FormatError as error:  # users never see that folder
-            raise FormatError(str(error).replace(str(partial), str(folder))) from error
+            raise FormatError(str(error).replace(str(new_folder), str(folder))) from error
     mark_written(folder)
 
 
@@ -166,7 +166,7 @@ def require_report() -> None:
 
 
 def can_report() -> bool:
-    """Return whether what the report is made with is installed."""
+    """Return whether the package that the report is made with is installed."""
     return all(map(find_spec, ("plotly", "jinja2")))
 
 
@@ -203,8 +203,8 @@ def write_shapes_as(
     from defgpa.io import find_unsupported_metadata, write_shapes
 
     if _is_folder_of_shapes(Path(target), format_name):
-        with open_plain_folder(Path(target)) as partial:
-            write_shapes(shapes, partial, format=format_name)
+        with open_plain_folder(Path(target)) as new_folder:
+            write_shapes(shapes, new_folder, format=format_name)
     else:
         write_shapes(shapes, target, format=format_name)
         mark_written(target)

@@ -58,9 +58,9 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
         "rmse_reference_of_fit": alignment.rmse_reference,
         "input": [result, *source],
     }
-    with open_results(console, folder, summary) as partial:
-        write_shapes_twice(shapes.with_points(registered.aligned), partial, "registered")
-        save(registered, partial / "registered.npz")
+    with open_results(console, folder, summary) as new_folder:
+        write_shapes_twice(shapes.with_points(registered.aligned), new_folder, "registered")
+        save(registered, new_folder / "registered.npz")
     _show(console, shapes.names, errors, errors_of_fit)
     show_run(console, folder, summary)
 

@@ -42,7 +42,7 @@ def command(
     """
     if warp == "affine":
         raise click.UsageError("--warp affine does not bend: there is no smoothing to choose.")
-    wishes = MethodOptions(
+    choice = MethodOptions(
         "deformable",
         warp,
         points_per_axis,
@@ -51,12 +51,12 @@ def command(
         fold_size=fold_size,
         jobs=jobs,
     )
-    estimator = wishes.make_estimator().set_params(robust=robust)
+    estimator = choice.make_estimator().set_params(robust=robust)
     if plot is not None:
         _require_figure_format(plot)
     with console.noting():
         shapes = prepare_for_fit(console, read_input(source))
-        fit = choose_smoothing(console, shapes, estimator, wishes)
+        fit = choose_smoothing(console, shapes, estimator, choice)
     path = fit.path
     assert path is not None
     # the choice of a stiffer value is said below, with what it costs
@@ -69,7 +69,7 @@ def command(
     ]
     console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
     console.say_paragraph(path.explain_choice())
-    console.say(f"Next: {shlex.join(_suggest_command(source, wishes, path.best_value, robust))}")
+    console.say(f"Next: {shlex.join(_suggest_command(source, choice, path.best_value, robust))}")
     if plot is not None:
         save_figure(plot, "smoothing_path", path, size=(7, 4.5))
         mark_written(plot)
@@ -90,16 +90,16 @@ def command(
 
 
 def _suggest_command(
-    source: tuple[str, ...], wishes: MethodOptions, smoothing: float, robust: bool
+    source: tuple[str, ...], choice: MethodOptions, smoothing: float, robust: bool
 ) -> list[str]:
     """Return the words of the fit with the smoothing chosen here."""
     words = ["defgpa", "fit", *source, "--smoothing", f"{smoothing:.6g}"]
-    if wishes.warp is not None:
-        words += ["--warp", wishes.warp]
-    if wishes.points_per_axis is not None:
-        words += ["--points-per-axis", wishes.points_per_axis]
-    if wishes.proportions != "rigid":
-        words += ["--proportions", wishes.proportions]
+    if choice.warp is not None:
+        words += ["--warp", choice.warp]
+    if choice.points_per_axis is not None:
+        words += ["--points-per-axis", choice.points_per_axis]
+    if choice.proportions != "rigid":
+        words += ["--proportions", choice.proportions]
     if robust:
         words.append("--robust")
     return words + list_reading_words()

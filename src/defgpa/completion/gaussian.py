@@ -120,7 +120,7 @@ class ShapeGaussian:
 
     @cached_property
     def variance(self) -> float:
-        """v."""
+        """v, the mean variance of a coordinate."""
         return float((self.deviations**2).sum() / self.mean.size)
 
     @cached_property
@@ -321,7 +321,7 @@ class Scatter:
 
 
 class _Factors(NamedTuple):
-    """What C⁻¹ of the predictors is computed with."""
+    """The covariance of the predictors in factors, by which products with C⁻¹ are cheap."""
 
     mean: Array  # (m, d)
     B: Array  # (q, m, d): specimens and motions
@@ -407,7 +407,7 @@ def gaussian_kernel(x: Array, y: Array, width: float) -> Array:
 
 
 def choose_predictors(mean: Array, visible: Mask) -> Index:
-    """Choose the visible landmarks to estimate from: all, or the near ones and some all over."""
+    """Choose visible landmarks to estimate from: all, or near ones and some all over the shape."""
     numbers = np.flatnonzero(visible)
     if len(numbers) <= 600 or visible.all():
         return numbers
@@ -487,7 +487,7 @@ def fill_with_mean(points: Array, trust: Array | None = None) -> Array:
 
 
 def blend(points: Array, filling: Array, trust: Array | None) -> Array:
-    """Fill gaps of points (n, m, d), and move those of little trust (n, m) to the filling."""
+    """Fill gaps of points (n, m, d), and move those of little trust (n, m) towards the filling."""
     complete = np.where(np.isnan(points), filling, points)
     if trust is None:
         return complete

@@ -31,7 +31,7 @@ from defgpa.datasets._synthetic import (
 
 
 def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
-    """Like Face: one face that turns and speaks, 68 landmarks in pixels (y down), 4 % missing.
+    """Make shapes like Face: a face that turns and speaks, 68 landmarks in pixels, 4 % missing.
 
     The two frames most turned away do not show the far side.
 
@@ -79,7 +79,7 @@ def make_faces(n: int = 10, *, noise: float = 2.7, seed: int = 0) -> Synthetic:
 
 
 def make_livers(n: int = 10, m: int = 4004, *, noise: float = 0.0, seed: int = 0) -> Synthetic:
-    """Like Liver: simulated deformations of one closed surface, 4004 vertices in millimetres.
+    """Make shapes like Liver: deformations of one closed surface, 4004 vertices in millimetres.
 
     Parameters
     ----------

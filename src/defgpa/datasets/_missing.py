@@ -128,7 +128,7 @@ def _count(share: float, total: int) -> int:
 
 
 def _protect_links(priority: Array, per_shape: int) -> Array:
-    """Set 0 where hiding is forbidden: 2 shapes per landmark, some landmarks per shape."""
+    """Set 0 where a landmark must stay: two shapes need it, or its shape needs it."""
     n, m = priority.shape
     landmarks_first = np.argpartition(priority, min(2, n) - 1, axis=0)[:2]
     shapes_first = np.argpartition(priority, min(per_shape, m) - 1, axis=1)[:, :per_shape]

@@ -76,7 +76,7 @@ _LINES = (  # each through its landmarks in order; on both sides where they are 
 
 
 def make_skulls(n: int = 24, *, noise: float = 0.5, seed: int = 0) -> Synthetic:
-    """Make skulls with 48 landmarks in millimetres; the second half have lost a half each.
+    """Make skulls with 48 landmarks in millimetres, the later half without face, rear or one side.
 
     Parameters
     ----------

@@ -69,8 +69,10 @@ def match_by_place(source: Array, target: Array) -> Index:
 
     Similarities and reflections of the source are allowed.
     """
-    moving, fixed = _standardize(source), _standardize(target)
-    orders = [_match_from_pose(moving @ pose, fixed) for pose in _make_poses(source.shape[1])]
+    source_points, fixed = _standardize(source), _standardize(target)
+    orders = [
+        _match_from_pose(source_points @ pose, fixed) for pose in _make_poses(source.shape[1])
+    ]
     return min(orders, key=lambda order: _measure_error(source[order], target))
 
 

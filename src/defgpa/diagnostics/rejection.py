@@ -102,10 +102,10 @@ def _check_breakdown(
 ) -> Iterator[Finding]:
     """Report landmarks and shapes of which more is rejected than can be recovered."""
     rejected = (rejection.landmarks | rejection.shapes[:, np.newaxis]) & visible
-    of_landmarks = rejected.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
-    worst = tuple(labels[int(j)] for j in np.flatnonzero(of_landmarks > _MAX_REJECTED_SHARE))
-    of_shapes = (rejection.landmarks & visible).sum(axis=1) / np.maximum(visible.sum(axis=1), 1)
-    shapes = tuple(names[int(i)] for i in np.flatnonzero(of_shapes > _MAX_REJECTED_SHARE))
+    landmark_shares = rejected.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
+    worst = tuple(labels[int(j)] for j in np.flatnonzero(landmark_shares > _MAX_REJECTED_SHARE))
+    shape_shares = (rejection.landmarks & visible).sum(axis=1) / np.maximum(visible.sum(axis=1), 1)
+    shapes = tuple(names[int(i)] for i in np.flatnonzero(shape_shares > _MAX_REJECTED_SHARE))
     if worst or shapes or rejection.shapes.mean() > _MAX_REJECTED_SHARE:
         share = 100.0 * rejected.sum() / max(int(visible.sum()), 1)
         yield Finding(Problem.ROBUST_BREAKDOWN, shapes, worst, values={"share": share})

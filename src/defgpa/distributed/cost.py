@@ -39,7 +39,7 @@ class DistributedCost:
 
     @property
     def n_landmarks(self) -> int:
-        """m."""
+        """The number of landmarks, m."""
         return len(self.totals)
 
     @property
@@ -108,8 +108,8 @@ class DistributedCost:
 def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> DistributedCost:
     """Eliminate the warps of shapes that live on the workers."""
     cluster, visible = sets.cluster, sets.visible
-    lead = sets.fetch_shape(int(visible.sum(axis=1).argmax()))
-    keep_columns = _columns_fit(cluster, lead, len(visible), model, budget)
+    fullest = sets.fetch_shape(int(visible.sum(axis=1).argmax()))
+    keep_columns = _columns_fit(cluster, fullest, len(visible), model, budget)
     batches = [cluster.submit(work.make_part_batches, part, model) for part in sets.parts]
     blocks = [
         [cluster.submit(work.make_blocks, batch, rows, keep_columns) for rows in sets.rows]
@@ -137,14 +137,16 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
         [cluster.submit(work.mix_ridges, b, r) for b, r in zip(batches, ridges, strict=True)],
         np.concatenate([condition for condition, _ in quality]),
         np.concatenate([deficiency for _, deficiency in quality]),
-        lead,
+        fullest,
         model,
     )
 
 
-def _columns_fit(cluster: Cluster, lead: work.Part, n: int, model: WarpModel, budget: int) -> bool:
+def _columns_fit(
+    cluster: Cluster, fullest: work.Part, n: int, model: WarpModel, budget: int
+) -> bool:
     """Return whether the columns of all shapes fit into the budget of all workers."""
-    (batch,) = work.make_part_batches(lead, model)
+    (batch,) = work.make_part_batches(fullest, model)
     size = batch.bases.penalty().shape[-1]
     workers = max(1, len(cluster.client.scheduler_info(n_workers=-1)["workers"]))
     return bool(8 * n * batch.n_landmarks * size <= budget * workers)

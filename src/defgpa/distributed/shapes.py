@@ -141,8 +141,8 @@ class ClusterSet:
             return compute_common_eigenvalues(self._extents.extents)
 
         def by_landmarks() -> ClusterParts:
-            made = [self.cluster.submit(work.join_landmarks, r, *self.parts) for r in self.rows]
-            return ClusterParts(self.cluster, made)
+            futures = [self.cluster.submit(work.join_landmarks, r, *self.parts) for r in self.rows]
+            return ClusterParts(self.cluster, futures)
 
         def by_shapes() -> ClusterParts:
             return ClusterParts(self.cluster, self.parts).map(work.get_points)
@@ -162,8 +162,8 @@ class ClusterParts:
 
     def map(self, function: Callable[..., Any], *shared: Any) -> ClusterParts:
         """Apply a function to each part, and leave the results on the workers."""
-        made = [self.cluster.submit(function, part, *shared) for part in self.parts]
-        return ClusterParts(self.cluster, made)
+        futures = [self.cluster.submit(function, part, *shared) for part in self.parts]
+        return ClusterParts(self.cluster, futures)
 
     def results(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Apply a function to each part, and return the results."""

@@ -36,12 +36,12 @@ class Block:
 
     @property
     def columns(self) -> Array:
-        """(b, p, r): times Γ^½, for the regressions."""
+        """(b, p, r): the columns times Γ^½, for the regressions."""
         return self.batch.columns() if self.stored is None else self.stored
 
     @property
     def weighted_columns(self) -> Array:
-        """(b, p, r): times Γ, of which U is made."""
+        """(b, p, r): the columns times Γ, of which U is made."""
         if self.stored is None:
             return self.batch.weigh_columns()
         return self.stored if self.batch.weights is None else self.batch.weigh(self.stored.copy())
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
     @property
     def visible(self) -> Mask:
-        """(b, m)."""
+        """(b, m): which landmarks each shape has."""
         return ~np.isnan(self.points[..., 0])
 
 

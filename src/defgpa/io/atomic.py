@@ -104,20 +104,20 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
         if target.exists() and not target.is_dir():
             raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
         _remove_leftovers(target)
-        swap = not target.exists() or _is_exchangeable(target)
-        place, finish = (target.parent, _swap_folders) if swap else (target, _move_files)
+        is_exchangeable = not target.exists() or _is_exchangeable(target)
+        place, finish = (target.parent, _swap_folders) if is_exchangeable else (target, _move_files)
         mode = _get_mode(target, 0o777) | 0o700
-        partial = _make_temporary(place, target.name, _PARTIAL, lambda p: p.mkdir(mode))
-        with _hold_lock(partial):
+        new_folder = _make_temporary(place, target.name, _PARTIAL, lambda p: p.mkdir(mode))
+        with _hold_lock(new_folder):
             try:
-                yield partial
-                for folder, _, files in os.walk(partial):
+                yield new_folder
+                for folder, _, files in os.walk(new_folder):
                     for name in (*files, "."):
                         _flush(Path(folder, name))
-                finish(partial, target, manifest)
+                finish(new_folder, target, manifest)
                 _flush(target.parent)
             finally:  # after an exchange this is the old folder
-                shutil.rmtree(partial, ignore_errors=True)
+                shutil.rmtree(new_folder, ignore_errors=True)
 
 
 def list_folder(folder: Path) -> list[str]:
@@ -129,32 +129,32 @@ def list_folder(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _swap_folders(partial: Path, target: Path, manifest: str) -> None:
+def _swap_folders(new_folder: Path, target: Path, manifest: str) -> None:
     """Exchange the new folder with the old one in one step, and move files of others into it."""
     if not target.exists():
-        partial.rename(target)
+        new_folder.rename(target)
         return
-    written, owned = set(list_folder(partial)), find_files_of_last_run(target, manifest)
+    written, owned = set(list_folder(new_folder)), find_files_of_last_run(target, manifest)
     for name in list_folder(target):
         if name not in written | owned:
-            _copy_to_new_folder(name, target, partial)
-    _copy_file_modes(partial, target, written)
-    _copy_folder_mode(".", target, partial)
-    _exchange_folders(partial, target)
+            _copy_to_new_folder(name, target, new_folder)
+    _copy_file_modes(new_folder, target, written)
+    _copy_folder_mode(".", target, new_folder)
+    _exchange_folders(new_folder, target)
 
 
-def _move_files(partial: Path, target: Path, manifest: str) -> None:
+def _move_files(new_folder: Path, target: Path, manifest: str) -> None:
     """Move the files one by one; a folder without a summary is visibly unfinished."""
-    written, owned = set(list_folder(partial)), find_files_of_last_run(target, manifest)
-    _copy_file_modes(partial, target, written)
+    written, owned = set(list_folder(new_folder)), find_files_of_last_run(target, manifest)
+    _copy_file_modes(new_folder, target, written)
     for name in sorted(owned - written | owned & {manifest}, key=lambda name: name != manifest):
         (target / name).unlink(missing_ok=True)
     for name in sorted(written, key=lambda name: name == manifest):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (partial / name).replace(target / name)
-    for above in sorted({PurePosixPath(name).parent for name in owned}, reverse=True):
-        if above.parts and not any((target / above).iterdir()):
-            (target / above).rmdir()
+        (new_folder / name).replace(target / name)
+    for parent in sorted({PurePosixPath(name).parent for name in owned}, reverse=True):
+        if parent.parts and not any((target / parent).iterdir()):
+            (target / parent).rmdir()
 
 
 def find_files_of_last_run(folder: Path, manifest: str = SUMMARY) -> set[str]:
@@ -169,29 +169,29 @@ def find_files_of_last_run(folder: Path, manifest: str = SUMMARY) -> set[str]:
     return {name for name in files if (folder / name).resolve().is_relative_to(folder)}
 
 
-def _copy_to_new_folder(name: str, target: Path, partial: Path) -> None:
+def _copy_to_new_folder(name: str, target: Path, new_folder: Path) -> None:
     """Link a file into the new folder, or copy it where the disk has no hard links."""
-    for above in reversed(PurePosixPath(name).parents[:-1]):
-        (partial / above).mkdir(exist_ok=True)
-        _copy_folder_mode(above, target, partial)
+    for parent in reversed(PurePosixPath(name).parents[:-1]):
+        (new_folder / parent).mkdir(exist_ok=True)
+        _copy_folder_mode(parent, target, new_folder)
     try:
-        os.link(target / name, partial / name, follow_symlinks=False)
+        os.link(target / name, new_folder / name, follow_symlinks=False)
     except (OSError, NotImplementedError):
-        shutil.copy2(target / name, partial / name, follow_symlinks=False)
+        shutil.copy2(target / name, new_folder / name, follow_symlinks=False)
 
 
-def _copy_folder_mode(name: PurePosixPath | str, target: Path, partial: Path) -> None:
+def _copy_folder_mode(name: PurePosixPath | str, target: Path, new_folder: Path) -> None:
     """Copy the group and mode of a folder."""
     group = (target / name).stat().st_gid
-    if (partial / name).stat().st_gid != group:
-        os.chown(partial / name, -1, group)
-    shutil.copymode(target / name, partial / name)
+    if (new_folder / name).stat().st_gid != group:
+        os.chown(new_folder / name, -1, group)
+    shutil.copymode(target / name, new_folder / name)
 
 
-def _copy_file_modes(partial: Path, target: Path, names: set[str]) -> None:
+def _copy_file_modes(new_folder: Path, target: Path, names: set[str]) -> None:
     for name in names:
         if (target / name).is_file():
-            shutil.copymode(target / name, partial / name)
+            shutil.copymode(target / name, new_folder / name)
 
 
 def _is_exchangeable(target: Path) -> bool:
@@ -298,8 +298,8 @@ def _flush(path: Path) -> None:
             os.close(handle)
 
 
-def _get_mode(path: Path, otherwise: int) -> int:
-    return stat.S_IMODE(path.stat().st_mode) if path.exists() else otherwise
+def _get_mode(path: Path, default: int) -> int:
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else default
 
 
 def _raise(error: OSError) -> None:

@@ -181,8 +181,8 @@ def _clean_cell(cell: str) -> str:
 
 def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
     """Read the rows of the first sheet that are not blank, without empty columns at the right."""
-    how = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
-    openpyxl = import_extra("openpyxl", how)
+    advice = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
+    openpyxl = import_extra("openpyxl", advice)
     with translate_errors(path, "spreadsheet"):
         with open_zip(path) as archive:
             size = sum(info.file_size for info in archive.infolist())

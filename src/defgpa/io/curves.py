@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, ShapeError
-from defgpa.io.format import Sourced
+from defgpa.io.format import SourcedSpecimen
 from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
 
@@ -34,12 +34,14 @@ _OTHER_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)[ _.:-]([0-9]+)", re.IGNO
 _SHORT_NAME = re.compile(r"(c|curve|crv)[ _.-]?([0-9]+)", re.IGNORECASE)
 
 
-def equalise_curves(specimens: Sequence[Sourced], count: int | None) -> list[Sourced]:
+def equalise_curves(
+    specimens: Sequence[SourcedSpecimen], count: int | None
+) -> list[SourcedSpecimen]:
     """Give every specimen the same points on its curves.
 
     Parameters
     ----------
-    specimens : sequence of Sourced
+    specimens : sequence of SourcedSpecimen
     count : int, optional
         Resample each curve to so many points. Without it curves stay where all specimens have
         as many points on them; otherwise they are left out with a warning.
@@ -58,7 +60,7 @@ def name_curve_point(curve: str, number: int) -> str:
     return f"{_NAME_MARK}{curve}_{number}"
 
 
-def _number_curves(specimens: Sequence[Sourced]) -> list[Sourced]:
+def _number_curves(specimens: Sequence[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Replace the names of curves by numbers, the same one for the same name in all specimens."""
     names = (name for specimen in specimens for name in specimen.curves)
     prefixes = dict.fromkeys(n.rpartition("_")[0] for n in names if n.startswith(_NAME_MARK))
@@ -69,16 +71,16 @@ def _number_curves(specimens: Sequence[Sourced]) -> list[Sourced]:
     ]
 
 
-def _rename_curves(specimen: Sourced, numbers: Mapping[str, str]) -> Sourced:
+def _rename_curves(specimen: SourcedSpecimen, numbers: Mapping[str, str]) -> SourcedSpecimen:
     """Rename the points of curves, and order the curves by their numbers."""
     order = {prefix: k for k, prefix in enumerate(numbers)}
     places = [name.rpartition("_") for name in specimen.curves]
     if any(prefix not in order for prefix, _, _ in places):
         return specimen
     n_landmarks = len(specimen.points) - len(places)
-    arranged = sorted(range(len(places)), key=lambda k: order[places[k][0]])
-    names = tuple(f"{numbers[places[k][0]]}_{places[k][2]}" for k in arranged)
-    points = specimen.points[n_landmarks:][arranged]
+    point_order = sorted(range(len(places)), key=lambda k: order[places[k][0]])
+    names = tuple(f"{numbers[places[k][0]]}_{places[k][2]}" for k in point_order)
+    points = specimen.points[n_landmarks:][point_order]
     return replace(
         specimen,
         points=np.concatenate([specimen.points[:n_landmarks], points]),
@@ -87,7 +89,7 @@ def _rename_curves(specimen: Sourced, numbers: Mapping[str, str]) -> Sourced:
     )
 
 
-def _has_unequal_labels(specimens: Sequence[Sourced]) -> bool:
+def _has_unequal_labels(specimens: Sequence[SourcedSpecimen]) -> bool:
     return len({specimen.labels for specimen in specimens if specimen.labels}) > 1 or any(
         len(set(specimen.labels)) < len(specimen.labels)
         for specimen in specimens
@@ -95,8 +97,8 @@ def _has_unequal_labels(specimens: Sequence[Sourced]) -> bool:
     )
 
 
-def _recognise_curves(specimen: Sourced, name: re.Pattern[str]) -> Sourced:
-    """Move points whose labels number the points of curves behind the landmarks.
+def _recognise_curves(specimen: SourcedSpecimen, name: re.Pattern[str]) -> SourcedSpecimen:
+    """Recognise points of curves by their labels, and move them after the landmarks.
 
     The labels of at least three points of a curve count from 0 or 1, or are all the same.
     """
@@ -149,7 +151,7 @@ def _is_numbered(labels: Sequence[str], name: re.Pattern[str]) -> bool:
     return any(numbers == list(range(base, base + len(labels))) for base in (0, 1))
 
 
-def _resample_curves(specimen: Sourced, count: int) -> Sourced:
+def _resample_curves(specimen: SourcedSpecimen, count: int) -> SourcedSpecimen:
     """Resample each curve of a specimen to a number of points."""
     start = len(specimen.points) - len(specimen.curves)
     blocks, names = [specimen.points[:start]], list[str]()
@@ -175,7 +177,7 @@ def _resample_curves(specimen: Sourced, count: int) -> Sourced:
     )
 
 
-def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
+def _drop_unequal_curves(specimens: list[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Drop all curves if their numbers of points differ between specimens."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     kinds = Counter(specimen.curves for specimen in present)
@@ -199,7 +201,7 @@ def _drop_unequal_curves(specimens: list[Sourced]) -> list[Sourced]:
     return without_curves
 
 
-def _drop_curves(specimen: Sourced) -> Sourced:
+def _drop_curves(specimen: SourcedSpecimen) -> SourcedSpecimen:
     n_landmarks = len(specimen.points) - len(specimen.curves)
     return replace(
         specimen,

@@ -37,26 +37,28 @@ Found = tuple[list[Find], tuple[str, ...]]  # files to read, names of others tha
 
 def find_files(source: Source | Iterable[Source], format_name: str | None) -> Found:
     """Find the files that ``source`` names, with their formats, and files without landmarks."""
-    wanted = None if format_name is None else find_format(format_name)
+    requested = None if format_name is None else find_format(format_name)
     if isinstance(source, (str, os.PathLike)):
-        return _find_source(source, wanted)
+        return _find_source(source, requested)
     if not isinstance(source, Iterable):
         raise FormatError(
             f"Expected a path, a folder, a pattern or a list of paths; got {type(source).__name__}."
         )
-    parts = [_find_source(entry, wanted) for entry in source]
+    parts = [_find_source(entry, requested) for entry in source]
     if not parts:
         raise FormatError("There is nothing to read: got an empty list of paths.")
-    files = [find for finds, _ in parts for find in finds]
+    files = [match for matches, _ in parts for match in matches]
     not_read = dict.fromkeys(name for _, names in parts for name in names)
     return _drop_repeated_files(files), tuple(not_read)
 
 
-def _drop_repeated_files(found: Sequence[Find]) -> list[Find]:
+def _drop_repeated_files(matches: Sequence[Find]) -> list[Find]:
     """Drop the files that were named before."""
     by_path: dict[Path, Find] = {}
     repeated = [
-        str(find[0]) for find in found if by_path.setdefault(find[0].absolute(), find) is not find
+        str(match[0])
+        for match in matches
+        if by_path.setdefault(match[0].absolute(), match) is not match
     ]
     if repeated:
         warn(f"Named more than once, read once: {format_names(dict.fromkeys(repeated))}.")
@@ -146,16 +148,16 @@ def _choose_files(paths: Sequence[Path], place: str, requested: Format | None) -
     candidates = [
         path for path in files if find_formats_by_suffix(path) or _has_suffix(path, _VAGUE_SUFFIXES)
     ]
-    finds = [(path, kind) for path in candidates if (kind := _recognise_file(path, requested))]
-    if not finds:  # perhaps under suffixes of their own; but a README that shows a file is none
-        finds = [(path, kind) for path in files if (kind := _recognise_file(path, requested))]
-    if not finds:
+    matches = [(path, kind) for path in candidates if (kind := _recognise_file(path, requested))]
+    if not matches:  # perhaps under suffixes of their own; but a README that shows a file is none
+        matches = [(path, kind) for path in files if (kind := _recognise_file(path, requested))]
+    if not matches:
         raise _explain_no_files(paths, files, place, requested)
-    counts = Counter(format_.name for _, format_ in finds)
+    counts = Counter(format_.name for _, format_ in matches)
     order = [format_.name for format_ in FORMATS]
     best = max(counts, key=lambda name: (counts[name], -order.index(name)))
     if len(counts) > 1:
-        skipped = [path.name for path, format_ in finds if format_.name != best]
+        skipped = [path.name for path, format_ in matches if format_.name != best]
         others = ", ".join(f"{k} {name}" for name, k in counts.items() if name != best)
         is_single = counts[best] == 1
         chosen = f"the {best} file is" if is_single else f"the {counts[best]} {best} files are"
@@ -163,9 +165,9 @@ def _choose_files(paths: Sequence[Path], place: str, requested: Format | None) -
             f"{place} has files of several formats; {chosen} read, others are not ({others}): "
             f"{format_names(skipped)}. Name the format to choose ({name_option('format')})."
         )
-    recognised = {path for path, _ in finds}
+    recognised = {path for path, _ in matches}
     other_files = _warn_of_tables([path for path in files if path not in recognised], best, place)
-    read = [(path, format_) for path, format_ in finds if format_.name == best]
+    read = [(path, format_) for path, format_ in matches if format_.name == best]
     return read, tuple(path.name for path in other_files)
 
 

@@ -97,12 +97,14 @@ def translate_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     except DefgpaError:
         raise
     except Exception as error:
-        reason = abbreviate(f"{error}", 80).rstrip(".") if _is_our_own(error) else "it is damaged"
+        reason = (
+            abbreviate(f"{error}", 80).rstrip(".") if _is_package_error(error) else "it is damaged"
+        )
         raise FormatError(f"{path} is not a {what} that can be read: {reason}.") from error
 
 
-def _is_our_own(error: Exception) -> bool:
-    """Return whether this package raised an error, and not a library that it calls."""
+def _is_package_error(error: Exception) -> bool:
+    """Return whether this package raised an error, rather than a library that it calls."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

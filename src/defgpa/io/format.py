@@ -43,7 +43,7 @@ class Specimen:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Sourced(Specimen):
+class SourcedSpecimen(Specimen):
     """A specimen with its file, and the triangles of the file if it is the first there."""
 
     path: Path

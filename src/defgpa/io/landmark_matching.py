@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names
-from defgpa.io.format import Sourced
+from defgpa.io.format import SourcedSpecimen
 from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
 
@@ -28,7 +28,7 @@ _MAX_NUMBERED = 1.5  # distinct numbers of landmarks in a set, in terms of those
 Labels = tuple[str, ...]
 
 
-def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
+def match_landmarks(specimens: Sequence[SourcedSpecimen], match: str) -> list[SourcedSpecimen]:
     """Give the specimens labels that are equal where landmarks are the same.
 
     ``match`` is that of ``ReadOptions``. Two landmarks with one label in a specimen are refused.
@@ -44,7 +44,7 @@ def match_landmarks(specimens: Sequence[Sourced], match: str) -> list[Sourced]:
     return specimens
 
 
-def list_landmarks(specimens: Sequence[Sourced]) -> Labels:
+def list_landmarks(specimens: Sequence[SourcedSpecimen]) -> Labels:
     """List the labels of the landmarks of matched specimens, in the order of their files."""
     present = [specimen for specimen in specimens if len(specimen.points)]
     if not present:
@@ -95,16 +95,18 @@ def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
     return tuple(order)
 
 
-def _find_label_sequences(specimens: Sequence[Sourced]) -> dict[Labels, Sourced]:
+def _find_label_sequences(specimens: Sequence[SourcedSpecimen]) -> dict[Labels, SourcedSpecimen]:
     """Find the distinct sequences of labels, each with the first specimen that has it."""
-    holders: dict[Labels, Sourced] = {}
+    holders: dict[Labels, SourcedSpecimen] = {}
     for specimen in specimens:
         if specimen.labels:
             holders.setdefault(specimen.labels, specimen)
     return holders
 
 
-def _replace_labels(specimens: Sequence[Sourced], by: dict[Labels, Labels]) -> list[Sourced]:
+def _replace_labels(
+    specimens: Sequence[SourcedSpecimen], by: dict[Labels, Labels]
+) -> list[SourcedSpecimen]:
     """Replace the labels of the specimens that have a replacement."""
     return [
         replace(specimen, labels=by[specimen.labels]) if specimen.labels in by else specimen
@@ -112,7 +114,7 @@ def _replace_labels(specimens: Sequence[Sourced], by: dict[Labels, Labels]) -> l
     ]
 
 
-def _match_by_position(specimens: Sequence[Sourced]) -> list[Sourced]:
+def _match_by_position(specimens: Sequence[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Give all specimens the labels that most of them have, whatever theirs are."""
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if not times:
@@ -125,7 +127,7 @@ def _match_by_position(specimens: Sequence[Sourced]) -> list[Sourced]:
     ]
 
 
-def _require_unique_labels(specimen: Sourced) -> None:
+def _require_unique_labels(specimen: SourcedSpecimen) -> None:
     labels = specimen.labels or ()
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
@@ -138,7 +140,7 @@ def _require_unique_labels(specimen: Sourced) -> None:
 # Prefixes
 
 
-def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
+def _strip_list_prefixes(specimens: list[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Strip prefixes from labels such as ``skull_07-1``, which differ from file to file.
 
     3D Slicer calls points after their list: lists with different names would share no landmark.
@@ -172,8 +174,8 @@ def _strip_list_prefixes(specimens: list[Sourced]) -> list[Sourced]:
 
 
 def _unify_number_padding(
-    specimens: list[Sourced], lists: Mapping[Labels, object]
-) -> list[Sourced]:
+    specimens: list[SourcedSpecimen], lists: Mapping[Labels, object]
+) -> list[SourcedSpecimen]:
     """Spell every number as the first file does, LM1 or LM01."""
     if len(lists) < 2:
         return specimens
@@ -188,30 +190,30 @@ def _unify_number_padding(
     )
 
 
-def _strip_file_prefix(specimens: list[Sourced]) -> list[Sourced]:
+def _strip_file_prefix(specimens: list[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Strip the prefix common to a file's labels, such as ``skull_07_nasion``.
 
     That is done where most files then have the same labels, and did not before.
     """
-    begins = {
+    prefixes = {
         labels: _find_common_prefix(labels)
         for labels in _find_label_sequences(specimens)
         if len(labels) > 1
     }
     stripped = {
         original: tuple(a.removeprefix(begin) for a in original)
-        for original, begin in begins.items()
+        for original, begin in prefixes.items()
     }
-    times = Counter(
+    counts = Counter(
         stripped[original]
         for specimen in specimens
         if (original := specimen.labels or ()) in stripped
     )
-    majority, count = times.most_common(1)[0] if times else ((), 0)
+    majority, count = counts.most_common(1)[0] if counts else ((), 0)
     matching = {
         labels: original for labels, original in stripped.items() if set(original) <= set(majority)
     }
-    if 2 * count <= len(specimens) or len({begins[labels] for labels in matching}) < 2:
+    if 2 * count <= len(specimens) or len({prefixes[labels] for labels in matching}) < 2:
         return specimens
     return _replace_labels(specimens, matching)
 
@@ -243,7 +245,7 @@ def split_numbered_labels(labels: Sequence[str]) -> tuple[str, Labels] | None:
 # Labels of one's own
 
 
-def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
+def _use_majority_labels(specimens: list[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Use the labels of the majority for specimens that name the same places differently."""
     times = Counter(specimen.labels for specimen in specimens if specimen.labels)
     if len(times) < 2:
@@ -280,7 +282,7 @@ def _use_majority_labels(specimens: list[Sourced]) -> list[Sourced]:
     return _replace_labels(specimens, dict.fromkeys(renamed, majority))
 
 
-def _drop_unrelated_labels(specimens: list[Sourced]) -> list[Sourced]:
+def _drop_unrelated_labels(specimens: list[SourcedSpecimen]) -> list[SourcedSpecimen]:
     """Drop numbered labels that hardly overlap although all specimens have as many landmarks.
 
     R keeps the numbers of the rows that a matrix was cut out of.
@@ -317,7 +319,7 @@ def _find_different_labels(labels: Labels, majority: Labels) -> list[tuple[str, 
 
 
 def _warn_of_different_labels(
-    specimens: Sequence[Sourced], majority: Labels, renamed: set[Labels]
+    specimens: Sequence[SourcedSpecimen], majority: Labels, renamed: set[Labels]
 ) -> None:
     """Warn of a file with another label at one place, which may be another landmark or not."""
     holders = _find_label_sequences(specimens)
@@ -372,7 +374,9 @@ def _is_similar_word(a: str, b: str) -> bool:
     return SequenceMatcher(None, first, second).ratio() >= 0.75  # a letter or two are different
 
 
-def _warn_of_doubtful_labels(present: Sequence[Sourced], sequences: Sequence[Labels]) -> None:
+def _warn_of_doubtful_labels(
+    present: Sequence[SourcedSpecimen], sequences: Sequence[Labels]
+) -> None:
     """Say so where labels match nothing, or would but for capitals and blanks."""
     if len(sequences) == 1:
         return
@@ -396,7 +400,7 @@ def _warn_of_doubtful_labels(present: Sequence[Sourced], sequences: Sequence[Lab
 
 
 def _find_case_variants(sequences: Sequence[Labels]) -> Iterator[list[str]]:
-    """Labels that differ in capitals and blanks alone, and that no specimen has together."""
+    """Find labels that differ in capitals and blanks alone, and that no specimen has together."""
     spellings: dict[str, list[str]] = {}
     for label in dict.fromkeys(label for labels in sequences for label in labels):
         spellings.setdefault("".join(label.casefold().split()), []).append(label)

@@ -18,7 +18,7 @@ from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.anatomical_space import convert_space
 from defgpa.io.curves import equalise_curves
 from defgpa.io.files import abbreviate, decode_file_name
-from defgpa.io.format import ReadOptions, SeveralSetsError, Sourced
+from defgpa.io.format import ReadOptions, SeveralSetsError, SourcedSpecimen
 from defgpa.io.landmark_matching import list_landmarks, match_landmarks
 from defgpa.io.limits import Budget
 from defgpa.io.specimen_names import Read, make_unique_names, rename_specimens, sort_documents
@@ -79,10 +79,10 @@ def _choose_space(read: Read, wanted: str | None) -> str | None:
     return next((space for _, space in spaces if space is not None), None)
 
 
-def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
+def _collect_specimens(read: Read, system: str | None) -> list[SourcedSpecimen]:
     """Collect all specimens in one space, with their files."""
     return [
-        Sourced(
+        SourcedSpecimen(
             decode_file_name(specimen.name),
             convert_space(specimen.points, document.metadata.get("space"), system),
             specimen.labels,
@@ -101,8 +101,8 @@ def _collect_specimens(read: Read, system: str | None) -> list[Sourced]:
 
 
 def _drop_incomplete(
-    read: Read, specimens: list[Sourced], options: ReadOptions
-) -> tuple[list[Sourced], dict[str, object]]:
+    read: Read, specimens: list[SourcedSpecimen], options: ReadOptions
+) -> tuple[list[SourcedSpecimen], dict[str, object]]:
     """Keep the specimens with as many landmarks as most, and note the others.
 
     Only labels allow for fewer. The others are refused, or dropped where that is asked for.
@@ -125,7 +125,7 @@ def _drop_incomplete(
     return complete, {"incomplete": tuple(specimen.name for specimen in odd)}
 
 
-def _require_one_set(present: Sequence[Sourced]) -> None:
+def _require_one_set(present: Sequence[SourcedSpecimen]) -> None:
     """Raise an error if groups of files differ in their number of landmarks."""
     sizes: dict[str, list[int]] = {}
     for specimen in present:
@@ -140,7 +140,7 @@ def _require_one_set(present: Sequence[Sourced]) -> None:
 
 
 def _explain_unequal_counts(
-    read: Read, first: Sourced, odd: Sequence[Sourced], usual: int
+    read: Read, first: SourcedSpecimen, odd: Sequence[SourcedSpecimen], usual: int
 ) -> FormatError:
     """Name all specimens with another number of landmarks than most, in one message."""
     others = "" if usual == 1 else f" (and so do {usual - 1} more)"
@@ -159,7 +159,7 @@ def _explain_unequal_counts(
     )
 
 
-def _abbreviate_name(specimen: Sourced) -> str:
+def _abbreviate_name(specimen: SourcedSpecimen) -> str:
     return abbreviate(repr(specimen.name), max_length=40)
 
 
@@ -167,7 +167,7 @@ def _abbreviate_name(specimen: Sourced) -> str:
 
 
 def _stack_points(
-    specimens: Sequence[Sourced], landmarks: Sequence[str], dimension: int | None
+    specimens: Sequence[SourcedSpecimen], landmarks: Sequence[str], dimension: int | None
 ) -> Array:
     """Stack points (n, m, d); a landmark whose label a specimen lacks is NaN."""
     present = [specimen for specimen in specimens if len(specimen.points)]
@@ -196,7 +196,7 @@ def _stack_points(
 
 
 def _number_points(
-    specimens: Sequence[Sourced], landmarks: Sequence[str]
+    specimens: Sequence[SourcedSpecimen], landmarks: Sequence[str]
 ) -> Iterator[slice | list[int]]:
     """Assign the points of each specimen to landmarks, by label if all have labels."""
     by_label = all(specimen.labels for specimen in specimens if len(specimen.points))
@@ -210,7 +210,7 @@ def _number_points(
 
 
 def _stack_weights(
-    specimens: Sequence[Sourced],
+    specimens: Sequence[SourcedSpecimen],
     landmarks: Sequence[str],
     points: Array,
     options: ReadOptions,
@@ -251,7 +251,7 @@ def _stack_weights(
 
 
 def _require_whole_landmarks(
-    specimens: Sequence[Sourced], landmarks: Sequence[str], points: Array
+    specimens: Sequence[SourcedSpecimen], landmarks: Sequence[str], points: Array
 ) -> None:
     """Require that a landmark has all coordinates or none, none of them infinite."""
     unknown = np.isnan(points)
@@ -289,7 +289,7 @@ def _warn_of_rare_landmarks(points: Array) -> None:
 # What the files know besides
 
 
-def _assign_groups(specimens: list[Sourced], column: str | None) -> list[Sourced]:
+def _assign_groups(specimens: list[SourcedSpecimen], column: str | None) -> list[SourcedSpecimen]:
     """Assign to each specimen the group that a column of its table states."""
     if column is None:
         return specimens
@@ -313,7 +313,7 @@ def _assign_groups(specimens: list[Sourced], column: str | None) -> list[Sourced
     ]
 
 
-def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
+def _warn_of_partial_scales(specimens: Sequence[SourcedSpecimen]) -> None:
     bare = [specimen.name for specimen in specimens if "scales" not in specimen.metadata]
     if 0 < len(bare) < len(specimens):
         files = {str(specimen.path) for specimen in specimens}
@@ -325,7 +325,7 @@ def _warn_of_partial_scales(specimens: Sequence[Sourced]) -> None:
         )
 
 
-def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Index | None:
+def _choose_faces(specimens: Sequence[SourcedSpecimen], landmarks: Sequence[str]) -> Index | None:
     """Choose the triangles of the first file that has some; warn if other files have others."""
     faces_by_file = [
         (specimen.path, _renumber_faces(specimen, landmarks))
@@ -342,7 +342,7 @@ def _choose_faces(specimens: Sequence[Sourced], landmarks: Sequence[str]) -> Ind
     return first
 
 
-def _renumber_faces(specimen: Sourced, landmarks: Sequence[str]) -> Index:
+def _renumber_faces(specimen: SourcedSpecimen, landmarks: Sequence[str]) -> Index:
     """Renumber faces from the points of one file to the landmarks of the set."""
     faces, labels = np.asarray(specimen.faces, dtype=np.intp), specimen.labels
     if labels is None or labels == tuple(landmarks):
@@ -365,7 +365,9 @@ def _merge_set_metadata(read: Read, system: str | None) -> dict[str, object]:
     return common if system is None else {**common, "space": system}
 
 
-def _collect_shape_metadata(specimens: Sequence[Sourced]) -> Mapping[str, tuple[object, ...]]:
+def _collect_shape_metadata(
+    specimens: Sequence[SourcedSpecimen],
+) -> Mapping[str, tuple[object, ...]]:
     """Collect one value per shape for each key, None where a shape has none, and its file."""
     keys = {key for specimen in specimens for key in specimen.metadata} & PER_SHAPE_METADATA
     values_by_key = {

@@ -95,9 +95,9 @@ def _read_unpacked(place: Path, path: Path, options: ReadOptions) -> Document:
         raise FormatError(f"{path} holds another archive. Unpack it.")
     budget = Budget(path)
     with _rename_place_in_messages(path, place), limit_memory(budget.left):
-        finds, _ = find_files(place, None)
-        finds.sort(key=lambda find: make_sort_key(find[0].name))
-        documents = [document for _, document in read_all(finds, options)]
+        matches, _ = find_files(place, None)
+        matches.sort(key=lambda match: make_sort_key(match[0].name))
+        documents = [document for _, document in read_all(matches, options)]
     budget.spend_on_specimens(sum(len(document.specimens) for document in documents))
     return _join_documents(documents)
 

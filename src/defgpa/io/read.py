@@ -147,7 +147,7 @@ def read_shapes(
     return shapes.with_metadata(not_read=not_read) if not_read else shapes
 
 
-def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
+def read_all(files: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Document]]:
     """Read the files, reporting once what concerns many of them.
 
     The set remembers its format, to be written in the same one. A reader that knows more kinds of
@@ -155,14 +155,14 @@ def read_all(finds: Sequence[Find], options: ReadOptions) -> list[tuple[Path, Do
     """
     read: list[tuple[Path, Document]] = []
     messages_by_kind: dict[str, list[tuple[str, str]]] = {}
-    for path, format_ in finds:
+    for path, format_ in files:
         with collect_warnings() as messages:
             try:
                 document = format_.read(path, options)
                 metadata = {"format": format_.name, **document.metadata}
                 read.append((path, replace(document, metadata=metadata)))
             except NoLandmarksError as error:
-                if path is finds[-1][0] and not read:
+                if path is files[-1][0] and not read:
                     raise
                 messages.append(f"Passed over: {error}")
         for message in messages:

@@ -11,7 +11,7 @@ from pathlib import Path, PureWindowsPath
 from defgpa.errors import FormatError, format_names
 from defgpa.formatting import make_sort_key
 from defgpa.io.files import decode_file_name
-from defgpa.io.format import Document, Sourced, Specimen, make_default_name
+from defgpa.io.format import Document, SourcedSpecimen, Specimen, make_default_name
 from defgpa.io.text.lines import make_unique, warn
 from defgpa.io.text.table import is_whole
 from defgpa.shapes import Metadata
@@ -41,7 +41,7 @@ def sort_documents(read: Read) -> list[tuple[Path, Document]]:
     return sorted(read, key=key)
 
 
-def make_unique_names(specimens: Sequence[Sourced]) -> list[str]:
+def make_unique_names(specimens: Sequence[SourcedSpecimen]) -> list[str]:
     """Make unique names: those of the files if each holds one specimen, else numbered ones."""
     names = [specimen.name for specimen in specimens]
     repeated = {name for name, times in Counter(names).items() if times > 1}
@@ -109,5 +109,5 @@ def _is_enumeration(names: Sequence[str]) -> bool:
     if not all(is_whole(name) and len(name) <= 9 for name in names):
         return False
     numbers = [int(name) for name in names]
-    ascending = all(a < b for a, b in pairwise(numbers))
-    return ascending and numbers[0] <= 1 and numbers[-1] <= 2 * len(numbers)
+    is_ascending = all(a < b for a, b in pairwise(numbers))
+    return is_ascending and numbers[0] <= 1 and numbers[-1] <= 2 * len(numbers)

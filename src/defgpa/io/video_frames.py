@@ -70,7 +70,7 @@ def make_deeplabcut_document(
     Of each frame the name and the metadata are given.
     """
     specimens = list(_build_specimens(path, columns, values, frames, options))
-    return make_video_document(path, *_hide_unlikely(path, specimens, options))
+    return make_video_document(path, *_hide_unlikely_points(path, specimens, options))
 
 
 def _build_specimens(
@@ -100,7 +100,7 @@ def _build_specimens(
             yield Specimen(name, at, tuple(places), {**metadata, **group}, weights=weight)
 
 
-def _hide_unlikely(
+def _hide_unlikely_points(
     path: Path, specimens: Sequence[Specimen], options: ReadOptions
 ) -> tuple[list[Specimen], str]:
     """Hide the points of DeepLabCut whose likelihood is below the cutoff.
@@ -116,26 +116,26 @@ def _hide_unlikely(
         A sentence that counts them, with a blank before it; empty where there are no weights.
     """
     cutoff = _CUTOFF if options.min_likelihood is None else options.min_likelihood
-    likely, n_points, n_hidden = list[Specimen](), 0, 0
+    results, n_points, n_hidden = list[Specimen](), 0, 0
     for specimen in specimens:
         if specimen.weights is None:
-            likely.append(specimen)
+            results.append(specimen)
             continue
         is_visible = ~np.isnan(specimen.points).any(axis=1)
         hidden = is_visible & (specimen.weights >= 0) & (specimen.weights < cutoff)
         points = np.where(hidden[:, None], np.nan, specimen.points)
-        likely.append(replace(specimen, points=points))
+        results.append(replace(specimen, points=points))
         n_points, n_hidden = n_points + int(is_visible.sum()), n_hidden + int(hidden.sum())
     if not n_points:
-        return likely, ""
-    keep = f"{name_option('min_likelihood', 0)}: keep all"
+        return results, ""
+    advice = f"{name_option('min_likelihood', 0)}: keep all"
     if n_hidden == n_points:
         raise FormatError(
-            f"{path}: no point has a likelihood of at least {cutoff:g} ({keep}; "
+            f"{path}: no point has a likelihood of at least {cutoff:g} ({advice}; "
             f"{name_option('weights', 'none')}: ignore likelihoods)."
         )
-    remark = f" ({keep})" if n_hidden and options.min_likelihood is None else ""
-    return likely, (
+    remark = f" ({advice})" if n_hidden and options.min_likelihood is None else ""
+    return results, (
         f" Likelihoods are landmark weights ({name_option('weights', 'none')}: not used); "
         f"{n_hidden:,} of {n_points:,} points are below {cutoff:g} and count as missing{remark}."
     )

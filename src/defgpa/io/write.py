@@ -115,10 +115,12 @@ def find_unsupported_metadata(
         present.add("faces")
     if shapes.has_weights:
         present.add("weights")
-    lost = {key: words for key, words in _WORDS.items() if key in present.difference(chosen.holds)}
-    if "variables" in lost:
-        lost["variables"] = f"the columns {format_names(get_variable_columns(shapes), 4)}"
-    return tuple(lost.values())
+    unsupported = {
+        key: words for key, words in _WORDS.items() if key in present.difference(chosen.holds)
+    }
+    if "variables" in unsupported:
+        unsupported["variables"] = f"the columns {format_names(get_variable_columns(shapes), 4)}"
+    return tuple(unsupported.values())
 
 
 def _choose_format(target: Path, name: str | None) -> Format:

@@ -158,7 +158,7 @@ class Verdict:
 
     @property
     def _deformable(self) -> str:
-        margin = f"{_percent(self.gain)} below that of {self.against}"
+        margin = f"{_format_percent(self.gain)} below that of {self.against}"
         if self.clear or self.few_decide:
             detail = f"{':' if self.clear else ','} {self._chance}"
             return f"{self.best} predicts best, with an error {margin}{detail}."
@@ -171,7 +171,7 @@ class Verdict:
     def _rigid(self) -> str:
         if not self.against:
             return f"{self.best} predicts best."
-        more = _percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
+        more = _format_percent(self.gain / (1.0 - self.gain)) if self.gain < 1.0 else "infinitely"
         detail = f"{':' if self.clear else ','} {self._chance}"
         return (
             f"{self.best} predicts best: these shapes need not be deformed. The next best, "
@@ -187,7 +187,7 @@ class Verdict:
         if self.few_decide:
             return (
                 f"but a few landmarks decide that: {self.against} predicts "
-                f"{_percent(1.0 - self.better_share)} of the landmarks better {tested}"
+                f"{_format_percent(1.0 - self.better_share)} of the landmarks better {tested}"
             )
         return f"more than chance {tested}" if self.clear else f"which may be chance {tested}"
 
@@ -392,7 +392,7 @@ def compare(
     rows = tuple(trial.row for trial in trials)
     if all(row.failure and np.isnan(row.rmse_reference) for row in rows):
         raise DefgpaError(f"No method can align these shapes. {rows[0].failure}")
-    table = Comparison(rows, fold_size, _verdict(trials), tuple(_once(trials)))
+    table = Comparison(rows, fold_size, _reach_verdict(trials), tuple(_merge_findings(trials)))
     warn_about(table.findings)
     return table
 
@@ -470,7 +470,7 @@ def _evaluate_method(
 ) -> _Trial:
     """Evaluate one method; an error becomes a part of its row, and the comparison goes on."""
     row = MethodFigures(
-        name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_shape_size(shapes)
+        name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_measure_shape_size(shapes)
     )
     findings: tuple[Finding, ...] = ()
     try:
@@ -488,19 +488,19 @@ def _evaluate_method(
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, findings)
-    if (news := validated.news) is not None:
-        findings += (news,)
+    if (fold_finding := validated.fold_finding) is not None:
+        findings += (fold_finding,)
     row = replace(row, cve=validated.error)
     return _Trial(row, estimator, validated.per_landmark / size, findings)
 
 
-def _shape_size(shapes: Shapes) -> float:
+def _measure_shape_size(shapes: Shapes) -> float:
     """Return the RMS distance of all visible landmarks from the centroid of their shape."""
     centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
     return rms(centred[shapes.visible])
 
 
-def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
+def _merge_findings(trials: Sequence[_Trial]) -> Iterator[Finding]:
     """Collect the findings, each once, with the methods it holds for."""
     first: dict[str, Finding] = {}
     methods: dict[str, list[str]] = {}
@@ -517,7 +517,7 @@ def _once(trials: Sequence[_Trial]) -> Iterator[Finding]:
             yield Finding(Problem.IN_METHODS, methods=names, parts=(finding,))
 
 
-def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
+def _reach_verdict(trials: Sequence[_Trial]) -> Verdict | None:
     """Compare the best with the better rigid method, or a rigid best with the others."""
     ranked = [trial for trial in trials if trial.per_landmark is not None]
     rigid = [trial for trial in ranked if isinstance(trial.estimator, EuclideanGPA)]
@@ -527,7 +527,9 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
     others = [trial for trial in ranked if trial not in rigid] if best in rigid else rigid
     if not others:
         cautions = _find_cautions(best.row, rigid[0].row)
-        return Verdict(best.row.name, "", True, 0.0, np.nan, _next_step(best.estimator), cautions)
+        return Verdict(
+            best.row.name, "", True, 0.0, np.nan, _suggest_next_step(best.estimator), cautions
+        )
     rival = min(others, key=_relative_error)
     smallest, error = _relative_error(best), _relative_error(rival)
     gain = 1.0 - smallest / error if error > 0.0 else 0.0
@@ -537,13 +539,13 @@ def _verdict(trials: Sequence[_Trial]) -> Verdict | None:
         rival.row.name,
         best in rigid,
         gain,
-        _probability(differences),
+        _compute_probability(differences),
         cautions=_find_cautions(best.row, min(rigid, key=_relative_error).row),
         better_share=float(np.mean(differences < 0.0)) if len(differences) else np.nan,
     )
     # where rigid and deformable predict alike, the simpler one does
     chosen = best if verdict.clear or best in rigid else rival
-    return replace(verdict, next_step=_next_step(chosen.estimator))
+    return replace(verdict, next_step=_suggest_next_step(chosen.estimator))
 
 
 def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]:
@@ -551,18 +553,19 @@ def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]
     cautions = []
     if not best.rmse_datum <= rigid.rmse_datum * (1.0 + 1e-9):
         error = (
-            f"is {_percent(best.relative_rmse_datum)} of the size of the shapes"
+            f"is {_format_percent(best.relative_rmse_datum)} of the size of the shapes"
             if np.isfinite(best.rmse_datum)
             else "cannot be computed"
         )
         cautions.append(
             f"But its error in the shapes themselves (RMSE_d) {error}, that of {rigid.name} only "
-            f"{_percent(rigid.relative_rmse_datum)}: do not use it."
+            f"{_format_percent(rigid.relative_rmse_datum)}: do not use it."
         )
     if best.relative_cve > MAX_USEFUL_ERROR:
         cautions.append(
-            f"No method predicts these landmarks: an error of {_percent(best.relative_cve)} of "
-            "the size of the reference is no prediction. Check order and labels of the landmarks."
+            f"No method predicts these landmarks: an error of {_format_percent(best.relative_cve)} "
+            "of the size of the reference is no prediction. Check order and labels of the "
+            "landmarks."
         )
     return tuple(cautions)
 
@@ -582,7 +585,7 @@ def _subtract_errors(best: _Trial, other: _Trial) -> Array:
     return differences[np.isfinite(differences) & (differences != 0.0)]
 
 
-def _probability(differences: Array) -> float:
+def _compute_probability(differences: Array) -> float:
     """Compute the two-sided P of the paired signed-rank test that a method predicts better."""
     if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
         return float("nan")
@@ -590,7 +593,7 @@ def _probability(differences: Array) -> float:
     return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue))
 
 
-def _next_step(estimator: Any) -> str:
+def _suggest_next_step(estimator: Any) -> str:
     """Say what to call next in Python."""
     if hasattr(getattr(estimator, "_model", None), "smoothing"):
         return f"defgpa.select_smoothing({estimator!r}, shapes).best.fit(shapes)"
@@ -636,7 +639,7 @@ def _in_latex(text: str) -> str:
     return text.translate(_LATEX)
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     """Format a share with two digits, as in 23 %, 1.4 % and 0.06 %, from 100 % on with all."""
     if share >= 1.0:
         return f"{100.0 * share:.0f} %"

@@ -119,8 +119,8 @@ class CrossValidation:
         return self._compute_rms(axis=0)
 
     @property
-    def news(self) -> Finding | None:
-        """What folds found and the full fit did not: how often, and the first of each problem.
+    def fold_finding(self) -> Finding | None:
+        """Findings of folds, not of the full fit: how often, and the first of each problem.
 
         None if they found nothing.
         """
@@ -140,7 +140,7 @@ class CrossValidation:
 
     @cached_property
     def standard_error(self) -> float:
-        """Of the CVE: its spread over the landmarks, as if they were a sample of many."""
+        """The standard error of the CVE, as if the landmarks were a random sample of many."""
         squares = self.per_landmark[~np.isnan(self.per_landmark)] ** 2
         # d√x = dx / 2√x
         spread = np.std(squares, ddof=1) / np.sqrt(len(squares)) if len(squares) > 1 else 0.0
@@ -233,8 +233,8 @@ def cross_validate(
         warn_about(model.full.findings)
     folds = consecutive_folds(model.full.shapes.n_landmarks, fold_size)
     result = validate_folds(model, folds, fold_size, n_jobs, Steps(len(folds), progress))
-    if (news := result.news) is not None:
-        warn_about([news])
+    if (fold_finding := result.fold_finding) is not None:
+        warn_about([fold_finding])
     return result
 
 

@@ -64,7 +64,7 @@ from defgpa.solvers.proportions import (
     fit_proportions_on_sides,
     fit_rigid_proportions,
     judge_proportions,
-    measure_firmness,
+    measure_stability,
     pair_with_axes,
 )
 from defgpa.threads import one_blas_thread, split_range
@@ -209,12 +209,12 @@ def predict_folds(
                 for number, error in errors.items():
                     by_fold[number] = error
                 reference = full.reference[plan.shared]
-                made: Iterable[FoldPredictions] = []
+                batches: Iterable[FoldPredictions] = []
                 if folds is not None and isinstance(problem, ElasticProblem) and dial:
-                    made = predict_elastic(problem, reduction, folds, reference, dial)
+                    batches = predict_elastic(problem, reduction, folds, reference, dial)
                 elif folds is not None:
-                    made = predict_deformable(reduction, folds, reference)
-                for predictions in made:
+                    batches = predict_deformable(reduction, folds, reference)
+                for predictions in batches:
                     for number, fold in predictions.pose(reference):
                         by_fold[number] = fold
                 steps.advance(len(block.numbers))
@@ -309,8 +309,8 @@ class _Reduction:
             try:
                 self._check(remaining[i], forms.singular[i])
             except DefgpaError as error:
-                nothing = np.full((len(visible), size, self.problem.local.n_dims), np.nan)
-                errors[int(block.numbers[i])] = LeftOut(nothing, error=error)
+                no_predictions = np.full((len(visible), size, self.problem.local.n_dims), np.nan)
+                errors[int(block.numbers[i])] = LeftOut(no_predictions, error=error)
                 is_possible[i] = False
         if not is_possible.any():
             return errors, None
@@ -403,21 +403,21 @@ def predict_deformable(
     """
     for group, spectrum in _find_axes(reduction, folds):
         proportions, votes = _choose_proportions(reduction, group, spectrum, reference)
-        for some, spectra in _add_agreed_axes(reduction, group, spectrum, proportions):
+        for members, spectra in _add_agreed_axes(reduction, group, spectrum, proportions):
             n_agreed = spectra.n_axes - spectrum.n_axes
-            if some is not group:
+            if members is not group:
                 proportions, votes = _choose_proportions(
-                    reduction, some, spectra, reference, n_agreed
+                    reduction, members, spectra, reference, n_agreed
                 )
             references = spectra.axes @ proportions.matrix
             if at_mean_size:
-                references = scale_to_mean_size(Anchors(some.sums, votes), references)
+                references = scale_to_mean_size(Anchors(members.sums, votes), references)
             yield FoldPredictions(
-                some.numbers,
-                some.remaining,
-                some.forms.predict(references),
+                members.numbers,
+                members.remaining,
+                members.forms.predict(references),
                 references,
-                _check_folds(reduction, some, spectra, n_agreed, proportions, references, votes),
+                _check_folds(reduction, members, spectra, n_agreed, proportions, references, votes),
             )
 
 
@@ -430,13 +430,17 @@ def _find_axes(reduction: _Reduction, folds: ReducedFolds) -> list[tuple[Reduced
     is_free = spectrum.next_value < method.tuning.free_value * problem.cost.n_shapes
     if visible.all() or not is_free.any():
         return [(folds, spectrum)]
-    each = [spectrum[i] for i in range(len(folds.remaining))]
+    fold_spectra = [spectrum[i] for i in range(len(folds.remaining))]
     for i in np.flatnonzero(is_free).tolist():
         cost = reduction.make_cost(folds, i)
-        each[i] = add_free_axes(each[i], cost, visible[:, cost.remaining], rank, method)
-    counts = np.array([some.n_axes for some in each])
+        fold_spectra[i] = add_free_axes(
+            fold_spectra[i], cost, visible[:, cost.remaining], rank, method
+        )
+    counts = np.array([some.n_axes for some in fold_spectra])
     groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
-    return [(folds[group], stack_spectra([each[i] for i in group.tolist()])) for group in groups]
+    return [
+        (folds[group], stack_spectra([fold_spectra[i] for i in group.tolist()])) for group in groups
+    ]
 
 
 def _add_agreed_axes(
@@ -491,9 +495,11 @@ def _choose_proportions(
     moments = folds.sums.moments(spectrum.axes)
     n_axes, n_dims = moments.cross.shape[-2:]
     if not method.by_rigidity:
-        made = method.proportions
+        setting = method.proportions
         matrices = [
-            reduction.restrict(remaining).prior() if isinstance(made, str) else np.asarray(made)
+            reduction.restrict(remaining).prior()
+            if isinstance(setting, str)
+            else np.asarray(setting)
             for remaining in folds.remaining
         ]
         stack = np.stack([pair_with_axes(matrix, n_axes) for matrix in matrices])
@@ -504,12 +510,12 @@ def _choose_proportions(
         proportions = fit_proportions_on_sides(
             moments, start, np.broadcast_to(side, moments.square.shape), method.tuning.max_rounds
         )
-        towards = np.linalg.det(moments.cross.mT @ proportions.matrix[..., None, :, :])
-        if (towards * side > 0.0).all() and proportions.determined.all():
+        determinants = np.linalg.det(moments.cross.mT @ proportions.matrix[..., None, :, :])
+        if (determinants * side > 0.0).all() and proportions.determined.all():
             return proportions, np.broadcast_to(votes, moments.square.shape)
     proportions = fit_rigid_proportions(moments, method.tuning.max_rounds)
     if n_axes - n_agreed > n_dims:  # parts may move against each other
-        proportions = measure_firmness(moments, proportions)
+        proportions = measure_stability(moments, proportions)
     for number in np.flatnonzero(~proportions.determined):
         prior = reduction.restrict(folds.remaining[number]).prior()
         proportions.matrix[number] = pair_with_axes(prior, n_axes)
@@ -597,11 +603,15 @@ def _find_doubtful_folds(
         1e3 * eps * problem.cost.n_shapes,
         eps * np.sqrt(problem.cost.condition.max()) / tuning.gap_rounding,
     )
-    few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.carried_share
-    sound = is_wide & (steps > rounding) & ~(few & (directions.shape[1] >= 4 * n_carriers))
-    sound &= proportions.converged & proportions.determined
-    sound &= proportions.residual <= tuning.large_deformation
-    return ~(sound & spectrum.converged)
+    is_carried_by_few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.carried_share
+    is_sound = (
+        is_wide
+        & (steps > rounding)
+        & ~(is_carried_by_few & (directions.shape[1] >= 4 * n_carriers))
+    )
+    is_sound &= proportions.converged & proportions.determined
+    is_sound &= proportions.residual <= tuning.large_deformation
+    return ~(is_sound & spectrum.converged)
 
 
 def predict_elastic(
@@ -650,7 +660,7 @@ def predict_elastic(
 
 
 def _find_agreed_axes(reduction: _Reduction, cost: LeftOutCost) -> Array | None:
-    """Find as many axes (g, m, k) of every fold as rigidity chose among; None if d of them."""
+    """Find axes (g, m, k) of every fold, as many as the full fit has; None if it has d of them."""
     problem = reduction.problem
     if not problem.fit.diagnostics.n_agreed_axes:
         return None

@@ -63,7 +63,7 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
 def align_without_warning(estimator: Any, shapes: Shapes) -> Alignment:
     """Align shapes by a copy of the estimator; findings are in the result, none is a warning."""
     copy = clone(estimator, safe=False)
-    return copy.align(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
+    return copy.align(shapes) if _is_built_in(copy) else _fit_silently(copy, shapes)
 
 
 def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
@@ -80,11 +80,11 @@ def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
 def solve_without_screening(estimator: Any, shapes: Shapes) -> Alignment:
     """Align shapes by a copy of the estimator, without a check of the input."""
     copy = clone(estimator, safe=False)
-    return copy._solve(shapes) if _is_ours(copy) else _fit_silently(copy, shapes)
+    return copy._solve(shapes) if _is_built_in(copy) else _fit_silently(copy, shapes)
 
 
-def _is_ours(estimator: Any) -> bool:
-    """Whether its ``fit`` is ours, and may be asked for without the warnings."""
+def _is_built_in(estimator: Any) -> bool:
+    """Return whether ``fit`` is that of this package, which can align without warnings."""
     return getattr(type(estimator), "fit", None) is AlignmentEstimator.fit
 
 
@@ -98,22 +98,22 @@ def _fit_silently(copy: Any, shapes: Shapes) -> Alignment:
 def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     """Predict the landmarks of a fold by a fit without them."""
     shapes = full.shapes
-    nothing = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
+    no_predictions = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
         alignment = solve_without_screening(estimator, shapes.without(fold))
         images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
-        return LeftOut(nothing, error=error)
+        return LeftOut(no_predictions, error=error)
     is_lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
     if is_lost.any():
-        return LeftOut(nothing, error=_not_finite(is_lost, shapes))
+        return LeftOut(no_predictions, error=_make_finiteness_error(is_lost, shapes))
     remaining = np.delete(full.reference, fold, axis=0)
     is_shared = alignment.shapes.views >= 2
     posed = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
     return LeftOut(posed, alignment.findings)
 
 
-def _not_finite(is_lost: Mask, shapes: Shapes) -> DefgpaError:
+def _make_finiteness_error(is_lost: Mask, shapes: Shapes) -> DefgpaError:
     names = format_names(shapes.names[i] for i in np.flatnonzero(is_lost.any(axis=1)))
     return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
@@ -134,7 +134,9 @@ def refuse_failed_folds(
     left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes
 ) -> None:
     """Raise a DefgpaError that names the landmarks of every fold that could not be fitted."""
-    failed = [(f, out.error) for f, out in zip(folds, left_out, strict=True) if out.error]
+    failed = [
+        (f, outcome.error) for f, outcome in zip(folds, left_out, strict=True) if outcome.error
+    ]
     reasons: dict[str, list[str]] = {}  # each is told once
     for fold, error in failed:
         labels = format_names(shapes.landmarks[j] for j in fold)

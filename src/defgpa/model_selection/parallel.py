@@ -47,12 +47,12 @@ def run_in_parallel(
     return results
 
 
-def _run_task(work: Callable[..., _R], values: tuple[Any, ...], home: int) -> _R:
+def _run_task(work: Callable[..., _R], values: tuple[Any, ...], parent_pid: int) -> _R:
     """Run one task, warnings and threads set again, as it may run in another process.
 
     Filters of warnings are those of the whole process: only its main thread may change them.
     """
-    if os.getpid() == home:
+    if os.getpid() == parent_pid:
         return work(*values)
     if threading.current_thread() is not threading.main_thread():
         with one_blas_thread():

@@ -215,8 +215,8 @@ class Sweep:
             self.expect(len(coarse))
             for row in sorted({i for i, _ in coarse}):
                 columns = [j for i, j in coarse if i == row]
-                made = self.evaluate(DIAL_SMOOTHING[row], rigidities[columns])
-                points |= {(row, j): point for j, point in zip(columns, made, strict=True)}
+                row_points = self.evaluate(DIAL_SMOOTHING[row], rigidities[columns])
+                points |= {(row, j): point for j, point in zip(columns, row_points, strict=True)}
             best = min(points, key=lambda position: points[position].error)
             column = [(i, best[1]) for i in range(shape[0])]  # is drawn as a curve
             coarse = [p for p in _list_neighbours(best, shape) if p not in points]
@@ -344,15 +344,15 @@ def scales_with_smoothing(warp: Any, shapes: Shapes) -> bool:
     """Return whether the penalty is proportional to the smoothing, and all else independent."""
     points = shapes.points[0][shapes.visible[0]]
     basis = warp.basis(points)
-    doubled = set_smoothing(warp, 2.0 * warp.smoothing).basis(points)
+    doubled_basis = set_smoothing(warp, 2.0 * warp.smoothing).basis(points)
     return bool(
-        np.array_equal(basis.features(points), doubled.features(points))
-        and np.allclose(2.0 * basis.penalty(), doubled.penalty(), rtol=1e-12, atol=0.0)
+        np.array_equal(basis.features(points), doubled_basis.features(points))
+        and np.allclose(2.0 * basis.penalty(), doubled_basis.penalty(), rtol=1e-12, atol=0.0)
     )
 
 
 def _make_path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
-    """Choose the smoothing of a deformable estimator."""
+    """Make the path of a deformable estimator, and choose its smoothing."""
     cve = np.array([point.error for point in points])
     spread = np.array([point.cross_validation.standard_error for point in points])
     is_sound = _find_sound(
@@ -376,7 +376,7 @@ def _make_path(sweep: Sweep, points: Sequence[Point]) -> SmoothingPath:
 
 
 def _make_surface(sweep: Sweep, points: Sequence[Point], rigidities: Array) -> DialSurface:
-    """Choose smoothing and rigidity of an elastic estimator together."""
+    """Make the surface of an elastic estimator, and choose smoothing and rigidity together."""
     values = np.unique([point.smoothing for point in points])
     shape = len(values), len(rigidities)
     cve, spread = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -397,12 +397,12 @@ def _make_surface(sweep: Sweep, points: Sequence[Point], rigidities: Array) -> D
     row, column = choose_position(cve, is_sound)
     best = sweep.make_estimator(values[row], rigidities[column])
     validated = _refit_point(table[row, column], best)
-    along = alignments[column :: shape[1]]
-    along[row] = validated.alignment
+    best_column = alignments[column :: shape[1]]
+    best_column[row] = validated.alignment
     surface = DialSurface(
         freeze(values),
         freeze(cve[:, column]),
-        tuple(along),
+        tuple(best_column),
         best=best,
         standard_error=freeze(spread[:, column]),
         cross_validation=validated,

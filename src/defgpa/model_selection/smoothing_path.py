@@ -322,9 +322,9 @@ def choose_index(cve: Array, spread: Array | None, is_sound: Mask | None) -> int
     smallest = find_least(cve)
     if spread is None or is_sound is None:
         return smallest
-    as_good = (cve <= cve[smallest] + spread[smallest]) & is_sound
-    if as_good.any():
-        return int(np.flatnonzero(as_good)[-1])
+    is_close = (cve <= cve[smallest] + spread[smallest]) & is_sound
+    if is_close.any():
+        return int(np.flatnonzero(is_close)[-1])
     is_sound = is_sound & np.isfinite(cve)
     return find_least(np.where(is_sound, cve, np.nan)) if is_sound.any() else smallest
 

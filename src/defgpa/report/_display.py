@@ -104,8 +104,8 @@ def thin_landmarks(residuals: Array, max_landmarks: int) -> Index:
     errors = squares.sum(axis=0) / np.maximum(visible.sum(axis=0), 1)
     farthest = np.argsort(-errors, kind="stable")[: round(WORST_SHARE * max_landmarks)]
     others = np.setdiff1d(np.arange(count), farthest)
-    evenly = np.linspace(0, len(others) - 1, max_landmarks - len(farthest)).round().astype(int)
-    return np.union1d(farthest, others[evenly])
+    positions = np.linspace(0, len(others) - 1, max_landmarks - len(farthest)).round().astype(int)
+    return np.union1d(farthest, others[positions])
 
 
 def _find_links(shapes: Shapes, links: Iterable[tuple[int, int]] | None) -> Index:

@@ -301,14 +301,14 @@ def _describe_weights(alignment: Alignment) -> dict[str, object] | None:
 def _count_missing(alignment: Alignment) -> dict[str, object] | None:
     """Count where landmarks are missing; None if nowhere."""
     shapes = alignment.shapes
-    hidden = ~shapes.visible
-    if not hidden.any():
+    missing = ~shapes.visible
+    if not missing.any():
         return None
     return {
-        "total": f"{hidden.sum():,}",
-        "all": f"{hidden.size:,}",
-        "shapes": f"{hidden.any(axis=1).sum():,}",
-        "landmarks": f"{hidden.any(axis=0).sum():,}",
+        "total": f"{missing.sum():,}",
+        "all": f"{missing.size:,}",
+        "shapes": f"{missing.any(axis=1).sum():,}",
+        "landmarks": f"{missing.any(axis=0).sum():,}",
         "fewest_views": f"{shapes.views.min():,}",
         "rarest": shapes.landmarks[int(np.argmin(shapes.views))],
     }

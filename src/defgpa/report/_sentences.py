@@ -59,10 +59,10 @@ def describe_fit(alignment: Alignment) -> str:
 
 def _count_missing(alignment: Alignment) -> str:
     visible = alignment.shapes.visible
-    hidden = visible.size - int(visible.sum())
-    if not hidden:
+    n_missing = visible.size - int(visible.sum())
+    if not n_missing:
         return "none missing"
-    return f"{hidden:,} of {visible.size:,} ({format_percent(hidden / visible.size)}) missing"
+    return f"{n_missing:,} of {visible.size:,} ({format_percent(n_missing / visible.size)}) missing"
 
 
 def _describe_estimation(registration: object) -> str:
@@ -144,8 +144,8 @@ def _count_per_axis(counts: int | Sequence[int] | None, what: str) -> str:
 def list_warnings(alignment: Alignment, cv: CrossValidation | None = None) -> list[str]:
     """List everything that deserves a look before the result is believed, one sentence each."""
     findings = [*alignment.findings, *alignment.foldover_findings]
-    if cv is not None and cv.news is not None:
-        findings.append(cv.news)
+    if cv is not None and cv.fold_finding is not None:
+        findings.append(cv.fold_finding)
     return [str(finding) for finding in group_by_problem(findings)]
 
 

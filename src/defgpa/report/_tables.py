@@ -39,11 +39,11 @@ _METHODS = {
 
 
 def _make_row(
-    key: str, label: str, value: float, sentence: str, aside: str = ""
+    key: str, label: str, value: float, sentence: str, note: str = ""
 ) -> dict[str, object]:
     """Return a row of the results: a number of summary.json with its key and its meaning."""
     row = {"key": key, "label": label, "value": value, "text": format_number(value)}
-    return {**row, "sentence": sentence, "aside": aside}
+    return {**row, "sentence": sentence, "aside": note}
 
 
 def list_results(alignment: Alignment, cv: CrossValidation | None) -> list[dict[str, object]]:
@@ -164,7 +164,7 @@ def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict
     datum = rms_by_shape(alignment.datum_residuals, alignment)
     missing = (~shapes.visible).sum(axis=1)
     mirrored = alignment.diagnostics.votes < 0
-    largely = missing / shapes.n_landmarks >= LARGELY_ESTIMATED
+    is_largely_estimated = missing / shapes.n_landmarks >= LARGELY_ESTIMATED
     columns: dict[str, list[str]] = {
         "RMSE_r": [format_number(value) for value in reference],
         "RMSE_d": [format_number(value) for value in datum],
@@ -175,10 +175,10 @@ def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict
         columns["Missing"] = [f"{count:,}" for count in missing]
     if alignment.foldovers.any():
         columns["Foldovers"] = [f"{count:,}" for count in alignment.foldovers]
-    if mirrored.any() or largely.any():
+    if mirrored.any() or is_largely_estimated.any():
         columns["Remarks"] = [
             "; ".join(["mirrored"] * bool(m) + ["largely estimated"] * bool(e))
-            for m, e in zip(mirrored, largely, strict=True)
+            for m, e in zip(mirrored, is_largely_estimated, strict=True)
         ]
     order = np.argsort(-np.nan_to_num(reference), kind="stable")[:MAX_ROWS]
     return {

@@ -1,4 +1,4 @@
-"""Semilandmarks: points whose place along a curve or on a surface is nobody's measurement.
+"""Semilandmarks: points whose place along a curve or on a surface is estimated, not measured.
 
 They may slide there until they say as little as possible about where they happened to be put.
 """

@@ -34,7 +34,7 @@ class Surface:
 
     @cached_property
     def _trees(self) -> tuple[cKDTree, cKDTree, float]:
-        """Of the vertices and of the centroids; how far a vertex is from its centroid at most."""
+        """Search trees of vertices and of centroids, and the largest distance between the two."""
         centroids = self._corners.mean(axis=1)
         radii = np.linalg.norm(self._corners - centroids[:, None], axis=2)
         used = self.vertices[np.unique(self.faces)]

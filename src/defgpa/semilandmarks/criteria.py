@@ -29,7 +29,7 @@ class Bending:
     visible: Mask
 
     def value(self, x: Array) -> Array:
-        """Compute tr(xᵀLx), (…), of points (…, m, d), missing ones whatever.
+        """Compute tr(xᵀLx), (…), of points (…, m, d), whatever stands for missing ones.
 
         About the centroid: far from the origin digits would be lost.
         """

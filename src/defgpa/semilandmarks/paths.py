@@ -1,8 +1,8 @@
 """Paths along which semilandmarks slide: curves, chords and surfaces.
 
-A path belongs to a stack of n shapes that see the same landmarks. It knows a place for each of its
-points in each shape (a parameter of the curve, or the point itself), the directions in which it may
-leave, and where it arrives. The curve of a shape is the cubic spline through its points as they
+A path belongs to a stack of n shapes with the same visible landmarks. It knows a place for each of
+its points in each shape (a parameter of the curve, or the point itself), the directions in which it
+may leave, and where it arrives. The curve of a shape is the cubic spline through its points as they
 were digitised, and points stay on it.
 """
 
@@ -107,7 +107,7 @@ class SplinePath(Path):
 
     splines: Splines
     lengths: Array  # (n,)
-    curve: Curve  # what the shapes see of it
+    curve: Curve  # the part of it that is visible in the shapes
     knots: Array  # (n, c): the chord length up to each member of the curve
     project: Sequence[Project] | None  # of every shape, where there are meshes
 
@@ -180,7 +180,7 @@ class ChordPath(Path):
 
 @dataclass(frozen=True, eq=False)
 class PatchPath(Path):
-    """In the plane of a point and its nearest neighbours: a surface that no mesh tells."""
+    """In the plane of a point and its nearest neighbours: for a surface without a mesh."""
 
     def find_directions(self, place: Array, x: Array) -> Array:
         """Find the first two principal components of each point and its 4 nearest neighbours."""
@@ -270,7 +270,7 @@ def _measure_chords(curve: Curve, x: Array) -> tuple[Array, Array, Mask]:
 
 
 def make_chord_path(curve: Curve, x: Array) -> ChordPath | None:
-    """Make the path along the tangents of a curve, over what shapes (n, m, d) see; or None."""
+    """Make the path along the tangents of a curve where shapes (n, m, d) have it; or None."""
     visible = _restrict(curve, x)
     members = visible.members
     if not visible.closed:
@@ -283,6 +283,6 @@ def make_chord_path(curve: Curve, x: Array) -> ChordPath | None:
 
 
 def _restrict(curve: Curve, x: Array) -> Curve:
-    """Return what shapes (n, m, d), which see the same landmarks, see of a curve."""
+    """Return the visible part of a curve in shapes (n, m, d) with the same visible landmarks."""
     visible = ~np.isnan(x[0, curve.members, 0])
     return Curve(curve.members[visible], curve.sliding[visible], curve.closed)

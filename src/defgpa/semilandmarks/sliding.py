@@ -54,7 +54,7 @@ Surfaces = Sequence[Sequence[int | str]] | Sequence[int | str]  # patches of lan
 
 
 class Block(NamedTuple):
-    """Shapes that see the same landmarks, and the paths of their points."""
+    """Shapes with the same visible landmarks, and the paths of their points."""
 
     rows: Index
     paths: list[Path]
@@ -203,7 +203,7 @@ def _make_blocks(
     along: str,
     meshes: Mapping[str, Mesh],
 ) -> tuple[list[Block], Index]:
-    """Gather shapes that see the same landmarks with their paths; return who may slide as well."""
+    """Group shapes by visible landmarks, with their paths; return also what may slide."""
     patch = _number_patches(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else find_curves(shapes)
@@ -238,7 +238,7 @@ def _make_blocks(
 def _group_shapes(
     shapes: Shapes, curves: Sequence[Curve], has_mesh: Mask, along: str, n_sliders: int
 ) -> Iterator[Index]:
-    """Yield the numbers of shapes that see the same landmarks and slide along the same curves."""
+    """Yield the numbers of shapes with the same visible landmarks and the same sliding curves."""
     max_block = max(1, _MAX_BLOCK // (2 * n_sliders) ** 2)
     for rows in _split_rows(np.column_stack([shapes.visible, has_mesh])):
         columns = [can_slide(curve, shapes.points[rows]) for curve in curves if along == "curve"]
@@ -272,7 +272,7 @@ def _make_paths(
     along: str,
     surfaces: Sequence[Surface] | None,
 ) -> list[Path]:
-    """Make the paths of shapes (n, m, d) that see the same landmarks."""
+    """Make the paths of shapes (n, m, d) with the same visible landmarks."""
     project = None if surfaces is None else [surface.project for surface in surfaces]
     candidates: list[Path | None] = [
         make_spline_path(curve, x, project) if along == "curve" else make_chord_path(curve, x)
@@ -322,7 +322,7 @@ def _slide_once(
 
 
 def _prepare_criteria(reference: Array, points: Array, by: str) -> Callable[[Array], Criterion]:
-    """Return a function from shapes (n, m, d) that see the same landmarks to their criterion."""
+    """Return a function from shapes (n, m, d) with the same landmarks to their criterion."""
     is_known = ~np.isnan(reference[:, 0])
     if by == "procrustes":
 

@@ -1,4 +1,4 @@
-"""From bases to a reference: elimination of the warps, the spectrum, the proportions, the side."""
+"""From bases to a reference: elimination of the warps, eigenproblem, proportions, mirror side."""
 
 from defgpa.solvers.eigen import (
     Centering,

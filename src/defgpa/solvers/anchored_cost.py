@@ -87,8 +87,8 @@ class ConjugateGradients:
 
     def _correct(self, residual: Array) -> Array:
         """Apply the preconditioner to centred vectors."""
-        made = self.preconditioner.correct(residual)
-        return np.asarray(made - made.mean(axis=0))
+        corrected = self.preconditioner.correct(residual)
+        return np.asarray(corrected - corrected.mean(axis=0))
 
 
 def _multiply_columns(left: Array, right: Array) -> Array:
@@ -105,7 +105,7 @@ Inverse = RootInverse | ConjugateGradients
 
 
 def make_anchored_inverse(cost: ResidualCost, rows: Array, firmness: float, dense: int) -> Inverse:
-    """Formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
+    """Make P⁺, formed up to ``dense`` landmarks; ``rows`` (n, d, m) are Qᵀ of every shape."""
     flat = rows.reshape(-1, rows.shape[-1])
     if cost.n_landmarks <= dense:
         return RootInverse.of(cost.dense() + firmness * (flat.T @ flat))

@@ -1,8 +1,8 @@
-r"""The cost of a reference once every warp is optimal: P, as something that multiplies.
+r"""The cost of a reference once every warp is optimal: P, known by its products with columns.
 
     P = diag(c) − Σ_i U_i U_iᵀ,       0 ≼ P ≼ diag(c),     c_j = Σ_i γ_ij
 
-with c_j the number of shapes that see landmark j where there are no weights.
+with c_j the number of shapes in which landmark j is visible, where there are no weights.
 """
 
 from __future__ import annotations

@@ -69,10 +69,10 @@ def estimate_prior(
     else:
         parts = complete_through_one(groups())
         extents = _compute_extents(np.concatenate(parts.results(_compute_scatter)))
-    stuck = np.flatnonzero(np.isnan(extents).any(axis=1))
-    if len(stuck):
+    incomplete = np.flatnonzero(np.isnan(extents).any(axis=1))
+    if len(incomplete):
         raise DegenerateShapeError(
-            f"Shape {format_names(names[int(i)] for i in stuck)} shares only collinear or "
+            f"Shape {format_names(names[int(i)] for i in incomplete)} shares only collinear or "
             "coincident landmarks with the others, so its missing landmarks cannot be estimated. "
             "Drop it, or state the proportions of the reference yourself: DefGPA(warp, "
             "proportions=[...])."

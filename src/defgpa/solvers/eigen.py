@@ -353,11 +353,11 @@ class Iterative:
     def find_axes(self, cost: Cost, count: int, start: Array | None = None) -> Spectrum:
         """Find the ``count`` cheapest axes, by as many products as the accuracy takes."""
         preconditioner = cost.preconditioner()
-        likely = preconditioner.start(count + 2) if start is None else start
+        start_columns = preconditioner.start(count + 2) if start is None else start
         # random columns, so that nothing is missed by symmetry
-        n_random = max(1, count + 3 - likely.shape[1])
-        chance = np.random.default_rng(0).normal(size=(len(likely), n_random))
-        start = np.hstack([likely, chance])
+        n_random = max(1, count + 3 - start_columns.shape[1])
+        chance = np.random.default_rng(0).normal(size=(len(start_columns), n_random))
+        start = np.hstack([start_columns, chance])
         pairs = find_bottom_eigenpairs(
             cost.multiply,
             preconditioner.correct,

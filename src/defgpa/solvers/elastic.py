@@ -138,14 +138,14 @@ def descend(
             )
         )
         before, change = change, _compute_relative_change(better, reference, dial.scaling)
-        falling = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
-        slowly = np.minimum(falling, 1.0 - 1e-6)
-        left = np.where(change < accuracy, change, change * slowly / (1.0 - slowly))
+        ratio = np.where(np.isfinite(before), change / np.maximum(before, tiny), 1.0)
+        bounded_ratio = np.minimum(ratio, 1.0 - 1e-6)
+        left = np.where(change < accuracy, change, change * bounded_ratio / (1.0 - bounded_ratio))
         # what an inexact solve leaves must not be taken for the end
         sure = before < rounding
-        has_converged |= sure & ((left < accuracy) | ((falling >= 1.0) & (change < rounding)))
+        has_converged |= sure & ((left < accuracy) | ((ratio >= 1.0) & (change < rounding)))
         # the warps explain everything but rounding: any reference is as good
-        has_converged |= (falling >= 1.0) & (costs[-1] < 1e-13)
+        has_converged |= (ratio >= 1.0) & (costs[-1] < 1e-13)
         reference = better
         if dial.scaling:
             # only the shape counts, and the size may fall to nothing; a power of 2 changes no digit
@@ -166,8 +166,8 @@ def _compute_relative_cost(squares: Array, total: Array, energy: Array, dial: Di
     """
     if dial.scaling:
         return 1.0 - dial.firmness * (total**2 / squares).sum(axis=-1) / energy
-    everything = dial.firmness * squares.sum(axis=-1)
-    return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + everything) / everything
+    anchored_cost = dial.firmness * squares.sum(axis=-1)
+    return (energy - 2.0 * dial.firmness * total.sum(axis=-1) + anchored_cost) / anchored_cost
 
 
 def _compute_relative_change(better: Array, reference: Array, scaling: bool) -> Array:

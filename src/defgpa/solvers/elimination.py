@@ -58,7 +58,7 @@ class Batch:
 
     @property
     def n_landmarks(self) -> int:
-        """m."""
+        """The number of landmarks, m."""
         return int(self.points.shape[1])
 
     def __getitem__(self, part: slice) -> Batch:
@@ -231,7 +231,7 @@ def ridge_from_features(
     """Factor FᵀF + R by the singular values of [F; √R] (b, p + l, l): slow, and accurate.
 
     Directions whose effect drowns in rounding are dropped: beside that of a feature which is 1 at
-    all ``count`` (b,) landmarks a shape sees, however short the column that rounding fills is.
+    all ``count`` (b,) visible landmarks, however short the column that rounding fills is.
     ``rounding`` (b,) is that of the coordinates, of the size of the shape: more than that of the
     algebra where a shape lies far from the origin.
     """

@@ -83,25 +83,25 @@ class FeatureSpace:
         pairs, columns = [], []
         for fold in range(g):
             change = _FoldChange.of(self, folds.landmarks[fold], changes[:, fold])
-            found = change.find_eigenpairs(count, solver)
-            pairs.append(found)
-            columns.append(change.spread(found.vectors[:, : count + 1]))
+            eigenpairs = change.find_eigenpairs(count, solver)
+            pairs.append(eigenpairs)
+            columns.append(change.spread(eigenpairs.vectors[:, : count + 1]))
         vectors = self.decomposition[1] @ np.hstack(columns)
         axes = (vectors.T @ self.rows).reshape(g, count + 1, -1)
         spectra, totals = [], self.cost.totals
         scale = totals[0] if (totals == totals[0]).all() else self.cost.n_shapes
-        for fold, found in enumerate(pairs):
-            kept = axes[fold][:, folds.remaining[fold]].T
-            kept = kept / np.linalg.norm(kept, axis=0)
+        for fold, eigenpairs in enumerate(pairs):
+            remaining_axes = axes[fold][:, folds.remaining[fold]].T
+            remaining_axes = remaining_axes / np.linalg.norm(remaining_axes, axis=0)
             spectra.append(
                 Spectrum(
-                    np.ascontiguousarray(kept[:, :count]),
-                    scale * found.values,
-                    scale * found.residuals[:count],
-                    kept[:, count],
-                    found.converged,
+                    np.ascontiguousarray(remaining_axes[:, :count]),
+                    scale * eigenpairs.values,
+                    scale * eigenpairs.residuals[:count],
+                    remaining_axes[:, count],
+                    eigenpairs.converged,
                     "iterative",
-                    found.n_products,
+                    eigenpairs.n_products,
                 )
             )
         return stack_spectra(spectra)

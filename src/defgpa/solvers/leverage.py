@@ -51,12 +51,12 @@ def predict_landmarks(
         features = bases.features(finite)
         predicted[batch.shapes] = features @ values
         squares = ((features @ factor.ridge.inverse) ** 2).sum(axis=-1)
-        elsewhere = visible & (finite != places[batch.shapes]).any(axis=-1)
-        chosen = _gather(elsewhere)
+        is_elsewhere = visible & (finite != places[batch.shapes]).any(axis=-1)
+        chosen = _gather(is_elsewhere)
         if chosen.size:
             moved = np.take_along_axis(places[batch.shapes], chosen[..., np.newaxis], axis=1)
-            again = ((bases.features(moved) @ factor.ridge.inverse) ** 2).sum(axis=-1)
-            np.put_along_axis(squares, chosen, again, axis=1)
+            squared_lengths = ((bases.features(moved) @ factor.ridge.inverse) ** 2).sum(axis=-1)
+            np.put_along_axis(squares, chosen, squared_lengths, axis=1)
         leverage[batch.shapes] = squares
     is_missing = ~np.isfinite(points[..., 0])
     predicted[is_missing], leverage[is_missing] = np.nan, np.nan

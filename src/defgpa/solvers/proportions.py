@@ -5,7 +5,7 @@ of them take the one nearest to the shapes under similarities,
 
     min over A, s_i, R_i of  Σ_i ‖s_i D̄_i R_i − X̄_i A‖²,       ‖A‖ fixed.
 
-X̄ and D̄ are the rows that a shape sees, centred. All that a shape has to say fits into
+X̄ and D̄ are the visible rows of a shape, centred. All that a shape has to say fits into
 
     G = X̄ᵀX̄,    C = X̄ᵀD̄,    q = ‖D̄‖²,
 
@@ -72,7 +72,7 @@ def choose_proportions(
         return judge_proportions(moments, pair_with_axes(eigenvalues, n_axes)), eigenvalues
     rigid = fit_rigid_proportions(moments, method.tuning.max_rounds)
     if n_axes > rigid.matrix.shape[-1]:
-        rigid = measure_firmness(moments, rigid)
+        rigid = measure_stability(moments, rigid)
     matrix = turn_to_principal_axes(rigid.matrix)
     if not rigid.determined:
         matrix = pair_with_axes(get_prior(), n_axes)
@@ -122,11 +122,15 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     preferred = (same - mirrored > _SIDELESS * better).astype(np.intp)
     preferred -= mirrored - same > _SIDELESS * better
     votes = np.where(1.0 - worse**2 / size > _CLEAR_RATIO * left, preferred, 0)
-    clear, leaning = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
-    majority = np.where(clear != 0, clear, leaning)
+    clear, preferred_side = np.sign(votes.sum(axis=-1)), np.sign(preferred.sum(axis=-1))
+    majority = np.where(clear != 0, clear, preferred_side)
     majority = np.where(majority == 0, 1, majority)
-    most = majority[..., None]
-    return Sides(votes, majority, np.where(votes == -most, -most, most).astype(np.float64))
+    majority_side = majority[..., None]
+    return Sides(
+        votes,
+        majority,
+        np.where(votes == -majority_side, -majority_side, majority_side).astype(np.float64),
+    )
 
 
 def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:
@@ -153,16 +157,16 @@ def fit_rigid_proportions(
         return fit_proportions_on_sides(moments, matrix, sides.chosen, max_rounds, accuracy)
     matrix[..., 0] *= sides.majority[..., None]
     side = sides.chosen * sides.majority[..., None]
-    mixed = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
+    on_own_sides = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
     if (side == same_side).all():
-        return mixed
-    together = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
+        return on_own_sides
+    on_one_side = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
-    apart = together.residual > _CLEAR_RATIO * mixed.residual + 1e-6
-    return _select(apart, mixed, together)
+    has_mirrored = on_one_side.residual > _CLEAR_RATIO * on_own_sides.residual + 1e-6
+    return _select(has_mirrored, on_own_sides, on_one_side)
 
 
-def measure_firmness(moments: Moments, proportions: Proportions) -> Proportions:
+def measure_stability(moments: Moments, proportions: Proportions) -> Proportions:
     """Measure 1 − μ (…), μ the largest share of a step away from A that a round leaves.
 
     At A, the end of the descent, a round undoes a step but for its share along each eigenvector of
@@ -174,8 +178,8 @@ def measure_firmness(moments: Moments, proportions: Proportions) -> Proportions:
     columns, size = [], 1e-5  # of A, by which its neighbourhood is felt
     # the steps along a row of A in one call
     for steps in size * np.eye(k * d).reshape(k, d, *np.ones_like(batch_shape), k, d):
-        ahead, behind = descent.run_round(matrix + np.stack([steps, -steps]))
-        columns.extend((ahead - behind).reshape(d, *batch_shape, k * d) / (2.0 * size))
+        image, opposite_image = descent.run_round(matrix + np.stack([steps, -steps]))
+        columns.extend((image - opposite_image).reshape(d, *batch_shape, k * d) / (2.0 * size))
     shares = -np.sort(-np.linalg.eigvals(np.stack(columns, axis=-1)).real, axis=-1)
     firmness = np.clip(1.0 - shares[..., d * (d - 1) // 2], 0.0, 1.0)
     return replace(proportions, firmness=firmness)
@@ -292,8 +296,8 @@ class _Descent:
         x, y = self.onto[..., ::2, :], self.onto[..., 1::2, :]
         points = (x + 1j * self.side[..., None] * y) @ self.white  # (…, n, k): cᵀW
         fitted = (points / self.moments.square[..., None]).mT @ points.conj()
-        top = self.white @ np.linalg.eigh(fitted)[1][..., -1:]
-        return np.concatenate([top.real, top.imag], axis=-1)
+        leading = self.white @ np.linalg.eigh(fitted)[1][..., -1:]
+        return np.concatenate([leading.real, leading.imag], axis=-1)
 
     def fit_similarities(self, matrix: Array) -> tuple[Array, Array]:
         """Fit R (…, n, d, d) and s (…, n) that bring each shape nearest to XA, on its side.

@@ -63,14 +63,14 @@ class AffineRegistration:
         """Fit D ≈ S A + a, and invert it: x ↦ (x − a) A⁻¹."""
         roots = np.ones(len(points)) if weights is None else np.sqrt(weights)
         design = np.column_stack([reference, np.ones(len(reference))])
-        forth, *_ = np.linalg.lstsq(roots[:, None] * design, roots[:, None] * points, rcond=None)
-        if not np.linalg.cond(forth[:-1]) < 1e12:
+        affine, *_ = np.linalg.lstsq(roots[:, None] * design, roots[:, None] * points, rcond=None)
+        if not np.linalg.cond(affine[:-1]) < 1e12:
             raise DegenerateShapeError(
                 "The visible landmarks of the shape are coplanar or collinear: no affine map "
                 "takes them to the reference."
             )
-        back = np.linalg.inv(forth[:-1])
-        return make_affine_warp(back, -forth[-1] @ back)
+        back = np.linalg.inv(affine[:-1])
+        return make_affine_warp(back, -affine[-1] @ back)
 
 
 def measure_new_shape(points: Array, weights: Array | None = None) -> Geometry:

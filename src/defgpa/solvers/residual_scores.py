@@ -56,7 +56,7 @@ class RigidVerdict(NamedTuple):
 def judge_by_similarities(
     start: Superimposition, given_weights: Array, rejection: float
 ) -> RigidVerdict:
-    """Score landmarks by similarities, from a superimposition in the L1 norm on.
+    """Score landmarks by how similarities fit them, starting from a superimposition in the L1 norm.
 
     The L1 norm bears a third of wrong landmarks, but is drawn to them; weights that fall to
     nothing, from there on, are not.
@@ -88,9 +88,9 @@ def find_exchanged(rigid: Superimposition) -> Mask:
     for shape in np.flatnonzero(levels > _DOUBTFUL_LEVEL * np.nanmedian(levels)):
         visible = np.flatnonzero(np.isfinite(distances[shape]))
         to_places = cdist(rigid.superimposed[shape, visible], rigid.reference[visible])
-        own = np.diag(to_places)
+        own_distances = np.diag(to_places)
         is_nearer = np.maximum(to_places, to_places.T) < _EXCHANGED_RATIO * np.minimum.outer(
-            own, own
+            own_distances, own_distances
         )
         exchanged[shape, visible] = is_nearer.any(axis=1)
     return exchanged

@@ -183,15 +183,15 @@ def estimate_weights(
         step = np.inf if reference is None else procrustes_distance(fitted.reference, reference)
         standard_error = np.median(scales) * np.sqrt(n_dims / len(points))
         change = np.abs(fade_shapes(weights, is_rejected) - applied).max() / given_weights.max()
-        rests = step < _REFERENCE_TOL * standard_error or change < _WEIGHT_TOL
+        has_settled = step < _REFERENCE_TOL * standard_error or change < _WEIGHT_TOL
         reference, n_rounds = fitted.reference, n_rounds + 1
         if has_retried:
-            converged = bool(rests)
-        elif not is_early and (rests or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
+            converged = bool(has_settled)
+        elif not is_early and (has_settled or n_rounds == settings.max_rounds - _RETRIAL_ROUNDS):
             # neighbours that were left out together may fit together; exchanged ones always do
             is_retried = (scores < gross_score) & ~rigid.exchanged
             retried = np.where(is_retried, given_weights, weights)
-            has_retried, converged = True, bool(rests and (retried == weights).all())
+            has_retried, converged = True, bool(has_settled and (retried == weights).all())
             weights = retried
 
     fitted = fit(fade_shapes(weights, is_rejected), 1.0, reference)

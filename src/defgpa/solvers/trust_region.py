@@ -160,6 +160,6 @@ def _measure_distance_to_boundary(
     step_norm2: float, step_direction: float, direction_norm2: float, radius: float
 ) -> float:
     """Solve ‖step + τ direction‖ = radius for τ > 0, from the products of step and direction."""
-    inside = max(radius**2 - step_norm2, 0.0)  # rounding may put the step a little beyond
-    root = np.sqrt(step_direction**2 + direction_norm2 * inside)
-    return float(inside / (step_direction + root))
+    squared_margin = max(radius**2 - step_norm2, 0.0)  # rounding may put the step a little beyond
+    root = np.sqrt(step_direction**2 + direction_norm2 * squared_margin)
+    return float(squared_margin / (step_direction + root))

@@ -77,7 +77,7 @@ class TwoBlockPLS(Rows):
 
     @property
     def statistic(self) -> str:
-        """What is permuted."""
+        """The name of the statistic that is permuted."""
         return "r-PLS of {} and {}".format(*self.blocks)
 
     @property

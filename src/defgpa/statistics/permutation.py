@@ -162,7 +162,7 @@ def compare_with_chance(
 
 
 def require_chance(chance: str) -> None:
-    """Raise a DefgpaError unless ``chance`` names a way to make what chance alone would give."""
+    """Raise a DefgpaError unless ``chance`` is the name of a way to simulate chance."""
     if chance not in ("rotations", "residuals"):
         raise DefgpaError(f"'chance' is 'rotations' or 'residuals'; got {chance!r}.")
 

@@ -79,7 +79,7 @@ class PhylogeneticSignal(Rows):
 
     @property
     def statistic(self) -> str:
-        """What is compared between data sets."""
+        """The name of the statistic that is compared between data sets."""
         return "likelihood along the tree"
 
     def _rows(self) -> list[Row]:

@@ -21,11 +21,11 @@ def specimens(
 
     ``id``, ``group`` (given, or as the files said, or empty), ``centroid_size`` (missing
     landmarks from the reference projected back), ``landmarks_visible``, ``rmse_reference`` and
-    ``rmse_datum`` (NaN where no other shape sees what it shows), ``bending_energy`` (tr WᵀRW, what
-    the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over smallest
-    stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored`` and
-    ``procrustes_distance`` (from the mean shape, in the classical tangent space); then the columns
-    that the files have besides, such as identifiers, under their own heads.
+    ``rmse_datum`` (NaN where its landmarks are missing in all others), ``bending_energy`` (tr WᵀRW,
+    what the warp was charged; 0 where its family charges nothing), ``stretch`` (largest over
+    smallest stretch of the affine map that follows the warp best: 1 for a similarity), ``mirrored``
+    and ``procrustes_distance`` (from the mean shape, in the classical tangent space); then the
+    columns that the files have besides, such as identifiers, under their own heads.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class TwoWay:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return len(self.codes)
 
     @property
@@ -46,7 +46,7 @@ class TwoWay:
 
     @cached_property
     def _side(self) -> Array:
-        """v, of length 1."""
+        """v, the difference of the sides, of length 1."""
         v = np.where(self.sides == 1, 1.0, -1.0)
         v = v - (self._individuals @ v)[self.codes]
         return np.asarray(v / np.linalg.norm(v))

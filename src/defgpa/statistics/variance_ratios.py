@@ -100,7 +100,7 @@ class ModelTerms:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return len(self.intercept)
 
     @property

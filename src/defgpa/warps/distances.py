@@ -30,7 +30,7 @@ def compute_squared_distances(points: Array, centres: Array) -> Array:
 
 
 def _compute_by_broadcasting(points: Array, centres: Array) -> Array:
-    """Squared distances (n, p, k) of many small shapes (n, p, d), several of them in one pass.
+    """Compute distances (n, p, k) of many small shapes (n, p, d), several of them in one pass.
 
     In memory the points of a shape lie side by side, (n, k, p): runs as long as they can be.
     """

@@ -24,7 +24,7 @@ def choose_variable(
     path: Path,
     variables: Mapping[str, object],
     candidates: Sequence[str],
-    usual: Sequence[str],
+    usual_names: Sequence[str],
     requested: str | None,
 ) -> str:
     """Choose the variable of a file that holds the shapes.
@@ -37,7 +37,7 @@ def choose_variable(
         All variables by name.
     candidates : sequence of str
         Those that can be a set of shapes.
-    usual : sequence of str
+    usual_names : sequence of str
         Names that are taken where several can.
     requested : str, optional
         The one asked for (``ReadOptions.variable``).
@@ -47,9 +47,11 @@ def choose_variable(
             names = list_names(variables) or "no variables"
             raise FormatError(f"{path} has no variable {requested!r}; it holds {names}.")
         return requested
-    usual = candidates if len(candidates) == 1 else [name for name in usual if name in candidates]
-    if usual:
-        return usual[0]
+    usual_names = (
+        candidates if len(candidates) == 1 else [name for name in usual_names if name in candidates]
+    )
+    if usual_names:
+        return usual_names[0]
     if candidates:
         example = name_option("variable", candidates[0])
         raise FormatError(
@@ -119,7 +121,7 @@ def parse_triangles(path: Path, faces: RawArray, m: int) -> Index:
 
 
 def parse_links(links: RawArray, first: int, m: int) -> dict[str, object]:
-    """Pairs of landmarks that are joined, if rows are pairs of numbers of m, from ``first`` on."""
+    """Parse pairs of joined landmarks, if rows are pairs of numbers of m, from ``first`` on."""
     pairs = links.ndim == 2 and links.shape[1] == 2
     if not pairs or not np.isin(links, np.arange(first, first + m)).all():
         return {}
@@ -128,19 +130,19 @@ def parse_links(links: RawArray, first: int, m: int) -> dict[str, object]:
 
 def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> str:
     """Infer the order of the axes of an array with three of them, by their lengths."""
-    possible = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]
-    if preferred in possible:
-        if preferred == "nmd" and "mdn" in possible and size[0] > 3:
+    layouts_by_size = [name for name, (_, _, d) in ORDERS.items() if size[d] in (2, 3)]
+    if preferred in layouts_by_size:
+        if preferred == "nmd" and "mdn" in layouts_by_size and size[0] > 3:
             warn(
                 f"{path}: an array of size {size} is taken as {size[0]} shapes with {size[1]} "
                 f"landmarks in {size[2]}-D. If they are {size[2]} shapes with {size[0]} landmarks "
                 f"in {size[1]}-D, give {name_option('layout', 'mdn')}."
             )
         return str(preferred)
-    if len(possible) == 1:
-        return possible[0]
-    if possible:
-        layouts = " or ".join(name_option("layout", way) for way in possible)
+    if len(layouts_by_size) == 1:
+        return layouts_by_size[0]
+    if layouts_by_size:
+        layouts = " or ".join(name_option("layout", layout) for layout in layouts_by_size)
         raise FormatError(
             f"{path}: the axes of an array of size {size} can be shapes (n), landmarks (m) and "
             f"coordinates (d) in several orders. Give {layouts}."
@@ -150,9 +152,11 @@ def infer_layout(path: Path, size: tuple[int, ...], preferred: str | None) -> st
     )
 
 
-def _require_points(path: Path, size: tuple[int, ...], layout: str, given: tuple[int, ...]) -> None:
+def _require_points(
+    path: Path, size: tuple[int, ...], layout: str, file_size: tuple[int, ...]
+) -> None:
     if size[-1] not in (2, 3) or 0 in size:
         assumed = "" if layout == "auto" else f" with layout {layout!r}"
         raise FormatError(
-            f"{path}: expected landmarks of 2 or 3 coordinates; found size {given}{assumed}."
+            f"{path}: expected landmarks of 2 or 3 coordinates; found size {file_size}{assumed}."
         )

@@ -69,7 +69,7 @@ def read_mat(path: Path, options: ReadOptions) -> Document:
 
 
 def write_mat(path: Path, shapes: Shapes) -> None:
-    """Cells ``points`` (d × m), ``visible`` (1 × m), ``names`` and ``landmarks``; ``faces``."""
+    """Write cells ``points`` (d × m), ``visible`` (1 × m) and the names; ``faces`` as a matrix."""
     from scipy.io import savemat
 
     variables: dict[str, object] = {
@@ -137,21 +137,21 @@ def _is_cell_of_matrices(value: Value) -> bool:
     )
 
 
-def _build_document(path: Path, given: Mapping[str, Value], options: ReadOptions) -> Document:
+def _build_document(path: Path, variables: Mapping[str, Value], options: ReadOptions) -> Document:
     stack = [
         mask_missing(points, options.missing)
-        for points in _split_matrices(path, given, options.layout)
+        for points in _split_matrices(path, variables, options.layout)
     ]
     n, m = len(stack), len(stack[0])
-    names = _parse_texts(path, "names", given.get("names"), n) or ()
-    if given.get("visible") is not None:
-        masks = _parse_visibility(path, given["visible"], [len(points) for points in stack])
+    names = _parse_texts(path, "names", variables.get("names"), n) or ()
+    if variables.get("visible") is not None:
+        masks = _parse_visibility(path, variables["visible"], [len(points) for points in stack])
         stack = [
             np.where(visible[:, None], points, np.nan)
             for points, visible in zip(stack, masks, strict=True)
         ]
-    labels = _parse_texts(path, "landmarks", given.get("landmarks"), m)
-    faces = given.get("faces")
+    labels = _parse_texts(path, "landmarks", variables.get("landmarks"), m)
+    faces = variables.get("faces")
     if faces is not None:
         if not isinstance(faces, np.ndarray):
             raise FormatError(f"{path}: 'faces' must be a k × 3 matrix of landmark numbers from 1.")
@@ -159,9 +159,9 @@ def _build_document(path: Path, given: Mapping[str, Value], options: ReadOptions
     return make_document(path, stack, names, labels, faces=faces)
 
 
-def _split_matrices(path: Path, given: Mapping[str, Value], layout: str) -> list[Array]:
+def _split_matrices(path: Path, variables: Mapping[str, Value], layout: str) -> list[Array]:
     """Split points into one (m, d) array per shape."""
-    points = given["points"]
+    points = variables["points"]
     if isinstance(points, np.ndarray):
         return list(arrange_stack(path, points, layout, preferred=None))
     if not _is_cell_of_matrices(points):
@@ -219,11 +219,11 @@ def _make_cell(values: Sequence[object]) -> RawArray:
 
 
 def _read_hdf_variables(path: Path) -> dict[str, Value]:
-    how = (
+    advice = (
         f'{path} is a MATLAB 7.3 file, which needs h5py: pip install "defgpa[matlab]". '
         "Or save it in MATLAB with -v7."
     )
-    h5py = import_extra("h5py", how)
+    h5py = import_extra("h5py", advice)
     with translate_errors(path, "MATLAB 7.3 file"), h5py.File(path, "r") as file:
         reader = _HdfReader(file, Budget(path))
         return {name: reader.value(file[name], MAX_DEPTH) for name in _list_members(file)}

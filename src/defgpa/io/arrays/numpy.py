@@ -242,7 +242,7 @@ def _parse_texts(path: Path, arrays: Arrays, key: str, count: int) -> tuple[str,
 
 
 def _collect_metadata(path: Path, arrays: Arrays, count: int) -> dict[str, list[object]]:
-    """Images, groups, scales …: what the archive says of each shape."""
+    """Collect images, groups, scales …: what the archive says of each shape."""
     metadata: dict[str, list[object]] = {}
     for key in sorted(_LIST_METADATA & arrays.keys()):
         if arrays[key].shape != (count,):

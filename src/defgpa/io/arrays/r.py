@@ -118,11 +118,11 @@ def _read_matrices(
 
 def _read_content(path: Path) -> RValue:
     """Read the values of a file as Python's, within a budget."""
-    how = (
+    advice = (
         f'{path} is a file of R, which needs rdata: pip install "defgpa[r]". '
         "Or write it in R with geomorph's writeland.tps."
     )
-    rdata = import_extra("rdata", how)
+    rdata = import_extra("rdata", advice)
     packed, budget = read_bytes(path), Budget(path)
 
     def limit_size(build: Callable[[RValue], RValue]) -> Callable[[RValue], RValue]:
@@ -182,7 +182,7 @@ def _has_axes(value: RValue, count: int) -> bool:
     return numeric and getattr(value, "ndim", 0) == count
 
 
-def _find_shapes(path: Path, variables: Variables, wanted: str | None) -> RValue:
+def _find_shapes(path: Path, variables: Variables, requested: str | None) -> RValue:
     """Find the variable asked for, else the best: three axes, a list of matrices, a matrix."""
     kinds: tuple[Callable[[RValue], bool], ...] = (
         lambda value: _has_axes(value, 3) and bool({2, 3} & set(value.shape)),
@@ -190,10 +190,14 @@ def _find_shapes(path: Path, variables: Variables, wanted: str | None) -> RValue
         _is_matrix,
     )
     groups = [[name for name, value in variables.items() if fits(value)] for fits in kinds]
-    if wanted is not None and wanted in variables and not any(wanted in able for able in groups):
-        raise make_format_error(path, "landmarks", f"something else in {wanted!r}")
+    if (
+        requested is not None
+        and requested in variables
+        and not any(requested in able for able in groups)
+    ):
+        raise make_format_error(path, "landmarks", f"something else in {requested!r}")
     able = next((able for able in groups if able), [])
-    return variables[choose_variable(path, variables, able, _USUAL_NAMES, wanted)]
+    return variables[choose_variable(path, variables, able, _USUAL_NAMES, requested)]
 
 
 def _to_array(value: RValue) -> RawArray:

@@ -42,8 +42,8 @@ _OVERHEAD = 200  # bytes that a specimen takes beside its points
 
 def read_tracking_file(path: Path, options: ReadOptions) -> Document:
     """Read a shape for each individual in each frame; of other HDF5 files, their array."""
-    how = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
-    h5py = import_extra("h5py", how)
+    advice = f'{path} is an HDF5 file, which needs h5py: pip install "defgpa[matlab]".'
+    h5py = import_extra("h5py", advice)
     with translate_errors(path, "HDF5 file"), h5py.File(path, "r") as file:
         budget = Budget(path)
         if "instances" in file and "frames" in file:
@@ -192,12 +192,12 @@ def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterat
             track = int(instance["track"])
             animal = tracks[track] if 0 <= track < len(tracks) else ""
             name = f"frame_{int(frame['frame_idx'])}"
-            several = len(members) > 1
+            has_several = len(members) > 1
             weights = None
             if predicted and options.weights == "likelihood":
                 weights = np.where(np.isnan(points[:, 0]), 0.0, rows["score"]).astype(np.float64)
             yield Specimen(
-                f"{animal or k + 1}_{name}" if several or animal else name,
+                f"{animal or k + 1}_{name}" if has_several or animal else name,
                 points,
                 labels if len(labels) == len(points) else None,
                 {"groups": animal} if animal else {},
@@ -239,14 +239,14 @@ def _read_sleap_analysis(
     if options.weights == "likelihood" and "point_scores" in file:
         scores = np.asarray(file["point_scores"][()], dtype=np.float64).transpose(0, 2, 1)
         scores = scores if scores.shape == tracks.shape[:3] else None
-    several = len(tracks) > 1
+    has_several = len(tracks) > 1
     for i, track in enumerate(tracks):
-        animal = animals[i] if i < len(animals) and several else ""
+        animal = animals[i] if i < len(animals) and has_several else ""
         for k, points in enumerate(track):
             points[np.isnan(points).any(axis=1)] = np.nan
             metadata: Metadata = {"groups": animal} if animal else {}
             yield Specimen(
-                f"{animal or i + 1}_frame_{k}" if several else f"frame_{k}",
+                f"{animal or i + 1}_frame_{k}" if has_several else f"frame_{k}",
                 points,
                 labels if len(labels) == len(points) else None,
                 metadata,

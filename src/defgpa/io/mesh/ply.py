@@ -84,7 +84,7 @@ def read_ply(path: Path) -> Mesh:
 
 
 def write_ply(path: Path, mesh: Mesh) -> None:
-    """Binary, in double precision; every scalar field is a property of the vertices."""
+    """Write binary numbers in double precision; scalar fields are properties of the vertices."""
     fields = [(axis, "<f8", mesh.vertices[:, k]) for k, axis in enumerate("xyz")]
     if mesh.colours is not None:
         fields += [(name, "|u1", c) for name, c in zip(_COLOURS, mesh.colours.T, strict=False)]

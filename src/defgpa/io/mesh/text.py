@@ -52,7 +52,7 @@ def read_obj(path: Path) -> Mesh:
         elif word == "f":
             faces.append([_parse_corner(path, line, corner, len(vertices)) for corner in words])
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
-    colours = _parse_colours(vertices, 3, most=3)
+    colours = _parse_colours(vertices, 3, max_channels=3)
     return build_mesh(path, table, [Polygons.of(faces).split_into_fans()], colours)
 
 
@@ -82,15 +82,15 @@ def rewrite_obj(source: Path, target: Path, mesh: Mesh) -> None:
     write_text(target, "\n".join(lines) + "\n")
 
 
-def _parse_corner(path: Path, line: int, corner: str, known: int) -> int:
+def _parse_corner(path: Path, line: int, corner: str, n_vertices: int) -> int:
     """Parse the vertex of ``7``, ``7/1``, ``7//3`` or ``7/1/3``; negative: from the end."""
     try:
         number = int(corner.partition("/")[0].replace("_", "x"))  # Python's 1_000 is no number
     except ValueError:
         raise make_format_error(path, "a vertex number", repr(corner), line) from None
-    if number == 0 or not -known <= number < 2**31:
+    if number == 0 or not -n_vertices <= number < 2**31:
         raise make_format_error(path, "a vertex number from 1", repr(corner), line)
-    return number - 1 if number > 0 else known + number
+    return number - 1 if number > 0 else n_vertices + number
 
 
 # OFF
@@ -118,7 +118,7 @@ def read_off(path: Path) -> Mesh:
 
 def _build_off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
     """Build the mesh of rows of vertices, with colours and normals as the header says."""
-    colours = _parse_colours(rows, 3 + 3 * bool(header[3]), most=4) if header[2] else None
+    colours = _parse_colours(rows, 3 + 3 * bool(header[3]), max_channels=4) if header[2] else None
     vertices = np.array([row[:3] for row in rows]).reshape(-1, 3)
     return build_mesh(path, vertices, [Polygons.of(faces).split_into_fans()], colours)
 
@@ -230,12 +230,12 @@ def write_stl(path: Path, mesh: Mesh) -> None:
 
 
 def merge_vertices(corners: Array) -> tuple[Array, Index]:
-    """Equal rows once, in the order in which they first occur, and their numbers by threes."""
-    _, first, of_corner = np.unique(corners, axis=0, return_index=True, return_inverse=True)
+    """Return equal rows once, in order of first appearance, and their numbers by threes."""
+    _, first, vertex_of_corner = np.unique(corners, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return corners[first[order]], rank[of_corner.ravel()].reshape(-1, 3)
+    return corners[first[order]], rank[vertex_of_corner.ravel()].reshape(-1, 3)
 
 
 def _is_binary_stl(data: bytes) -> bool:
@@ -274,11 +274,11 @@ def _split_words(text: str, comment: str | None = None) -> Iterator[Line]:
             yield number, words
 
 
-def _parse_colours(rows: Rows, skipped: int, most: int) -> Colours | None:
+def _parse_colours(rows: Rows, skipped: int, max_channels: int) -> Colours | None:
     """Parse red, green, blue and perhaps opacity after other numbers, if every row has them."""
     if not rows or any(len(row) < skipped + 3 for row in rows):
         return None
-    width = min(most, min(map(len, rows)) - skipped)
+    width = min(max_channels, min(map(len, rows)) - skipped)
     channels = np.nan_to_num(np.array([row[skipped : skipped + width] for row in rows]))
     # up to 1 or up to 255: files in the wild have both
     colours = as_colours(channels if channels.max() <= 1 else channels / 255)

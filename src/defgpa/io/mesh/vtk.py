@@ -133,10 +133,10 @@ class _Sections:
 
     def faces(self) -> list[NDArray[np.intp]]:
         """Return the triangles of all cells that are flat."""
-        none = Polygons.of([])
-        triangles = [self._cells.get("POLYGONS", none).split_into_fans()]
-        triangles.append(self._cells.get("TRIANGLE_STRIPS", none).split_into_strips())
-        cells, types = self._cells.get("CELLS", none), self._types
+        no_polygons = Polygons.of([])
+        triangles = [self._cells.get("POLYGONS", no_polygons).split_into_fans()]
+        triangles.append(self._cells.get("TRIANGLE_STRIPS", no_polygons).split_into_strips())
+        cells, types = self._cells.get("CELLS", no_polygons), self._types
         if types is not None and len(types) == len(cells.lengths):
             # triangle, polygon, quadrilateral; strip of triangles
             triangles.append(cells.select(np.isin(types, (5, 7, 9))).split_into_fans())

@@ -44,7 +44,7 @@ def read_vtp(path: Path) -> Mesh:
 
 
 def write_vtp(path: Path, mesh: Mesh) -> None:
-    """Inline base64; scalar fields and colours are point data."""
+    """Write arrays as inline base64; scalar fields and colours are point data."""
     offsets = 3 * np.arange(1, len(mesh.faces) + 1)
     point_data = [_format_data_array(name, values) for name, values in mesh.scalars.items()]
     if mesh.colours is not None:
@@ -278,11 +278,11 @@ def _decompress_block(path: Path, compressor: str, block: bytes, size: int) -> b
     if compressor == "vtkLZMADataCompressor":
         return lzma.LZMADecompressor(memlimit=LZMA_MEMORY).decompress(block, size + 1)
     if compressor == "vtkLZ4DataCompressor":
-        how = (
+        advice = (
             f'{path} is compressed with LZ4, which needs lz4: pip install "defgpa[mesh]". '
             "Or save it in ParaView with ZLib."
         )
-        return bytes(import_extra("lz4.block", how).decompress(block, uncompressed_size=size))
+        return bytes(import_extra("lz4.block", advice).decompress(block, uncompressed_size=size))
     raise FormatError(
         f"{path} is compressed with {compressor}. Save it in ParaView with ZLib, or without."
     )

@@ -154,8 +154,8 @@ def _encode_run(run: list[object], arrays: dict[str, Array]) -> object:
         if key not in shared
     }
     node = {key: encode(item, arrays) for key, item in stacked.items()}
-    once = {key: encode(item, arrays) for key, item in shared.items()}
-    return {"type": codec.name, "count": len(run), "fields": node, "shared": once}
+    shared_values = {key: encode(item, arrays) for key, item in shared.items()}
+    return {"type": codec.name, "count": len(run), "fields": node, "shared": shared_values}
 
 
 def _describe_layout(value: object) -> tuple[object, ...]:

@@ -44,13 +44,13 @@ def read_coco(path: Path, options: ReadOptions) -> Document:
         points, weights = _parse_keypoints(path, k, entry["keypoints"], options)
         file_name = str(images.get(entry.get("image_id"), {}).get("file_name") or "")
         image = PureWindowsPath(file_name).stem or f"image_{entry.get('image_id', k)}"
-        several = per_image[str(entry.get("image_id"))] > 1
+        has_several = per_image[str(entry.get("image_id"))] > 1
         metadata = {"images": file_name} if file_name else {}
         if len(categories) > 1:
             metadata["groups"] = str(category.get("name", entry.get("category_id")))
         specimens.append(
             Specimen(
-                f"{image}_{entry.get('id', k)}" if several else image,
+                f"{image}_{entry.get('id', k)}" if has_several else image,
                 points,
                 _find_labels(category, len(points)),
                 metadata,

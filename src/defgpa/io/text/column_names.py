@@ -61,11 +61,14 @@ def find_coordinate_columns(path: Path, line: int, heads: Sequence[str]) -> Colu
     if len(set(names)) < len({head.strip() for head in heads}):
         names = [head.strip() for head in heads]  # eye (left) and eye (right)
     forms = [_match_form(form, names) for form in _FORMS]
-    claims = max(forms, key=lambda claims: sum(map(len, _select_complete(claims).values())))
-    complete = _select_complete(claims)
+    axes_by_landmark = max(
+        forms,
+        key=lambda axes_by_landmark: sum(map(len, _select_complete(axes_by_landmark).values())),
+    )
+    complete = _select_complete(axes_by_landmark)
     if not complete:
         return None
-    _require_consistent_axes(path, line, claims, complete)
+    _require_consistent_axes(path, line, axes_by_landmark, complete)
     labels = tuple(complete)
     where = np.array([[axes[axis][0] for axis in sorted(axes)] for axes in complete.values()])
     return None if labels == number_labels("", len(labels)) else labels, where
@@ -160,22 +163,22 @@ def _find_repeated_axes(heads: Sequence[str]) -> Index | None:
 
 def _match_form(form: re.Pattern[str], heads: Sequence[str]) -> dict[str, Axes]:
     """Map each landmark to its columns, in one form of naming."""
-    claims: dict[str, Axes] = {}
+    axes_by_landmark: dict[str, Axes] = {}
     for column, head in enumerate(heads):
         match = form.fullmatch(head)
         if match:
-            axes = claims.setdefault(match["label"], {})
+            axes = axes_by_landmark.setdefault(match["label"], {})
             axes.setdefault(match["axis"].lower(), []).append(column)
-    return claims
+    return axes_by_landmark
 
 
-def _select_complete(claims: dict[str, Axes]) -> dict[str, Axes]:
+def _select_complete(axes_by_landmark: dict[str, Axes]) -> dict[str, Axes]:
     """Select the landmarks that have x and y at least."""
-    return {label: axes for label, axes in claims.items() if {"x", "y"} <= axes.keys()}
+    return {label: axes for label, axes in axes_by_landmark.items() if {"x", "y"} <= axes.keys()}
 
 
 def _require_consistent_axes(
-    path: Path, line: int, claims: dict[str, Axes], complete: dict[str, Axes]
+    path: Path, line: int, axes_by_landmark: dict[str, Axes], complete: dict[str, Axes]
 ) -> None:
     """Require every coordinate once and in one dimension; ``sex`` is a column, not an x."""
     for label, axes in complete.items():
@@ -183,9 +186,9 @@ def _require_consistent_axes(
             raise make_format_error(
                 path, f"one column for each axis of landmark {label!r}", "two", line
             )
-    for label in claims:
+    for label in axes_by_landmark:
         if label not in complete and label.isdecimal():
-            only = ", ".join(claims[label])
+            only = ", ".join(axes_by_landmark[label])
             raise make_format_error(
                 path, f"columns x and y of landmark {label!r}", f"only {only}", line
             )

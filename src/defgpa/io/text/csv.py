@@ -198,7 +198,7 @@ def _mask_missing(read: Document, options: ReadOptions) -> Document:
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> None:
-    """Tabs in ``.tsv`` files, commas in others."""
+    """Write a table, with tabs in ``.tsv`` files and commas in others."""
     write_text(path, format_csv(header, rows, "NA", "\t" if path.suffix.lower() == ".tsv" else ","))
 
 
@@ -233,16 +233,20 @@ def _has_coordinate_rows(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
         return True
     if len(rows) < 3:
         return False
-    short = len(rows[0]) > 1 and {len(row) - len(rows[0]) for row in rows[1:]} == {1}
-    return (short or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
+    lacks_corner = len(rows[0]) > 1 and {len(row) - len(rows[0]) for row in rows[1:]} == {1}
+    return (lacks_corner or not rows[0][0]) and all(_is_coordinates(row, ",") for row in rows[1:])
 
 
 def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether all rows are a word and equally many numbers, some with decimals."""
     cells = [cell for row in rows for cell in row[1:]]
     # lines of prose may have four numbers
-    alike = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
-    return alike and all(map(is_number, cells)) and any(re.search("[.,]", cell) for cell in cells)
+    have_equal_lengths = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
+    return (
+        have_equal_lengths
+        and all(map(is_number, cells))
+        and any(re.search("[.,]", cell) for cell in cells)
+    )
 
 
 def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:

@@ -20,8 +20,10 @@ _HEADS = ("individuals", "bodyparts", "coords")
 
 def is_tracking_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first rows of a table, perhaps cut off, are a header of DeepLabCut."""
-    firsts = [row[0].strip() for row in rows[:2] if row]
-    return firsts[:1] == ["scorer"] and len(rows[0]) > 2 and set(firsts[1:]) <= set(_HEADS)
+    first_cells = [row[0].strip() for row in rows[:2] if row]
+    return (
+        first_cells[:1] == ["scorer"] and len(rows[0]) > 2 and set(first_cells[1:]) <= set(_HEADS)
+    )
 
 
 def read_tracking(table: Table, options: ReadOptions) -> Document | None:

@@ -354,7 +354,7 @@ def collect_disagreements(path: Path, options: ReadOptions) -> Iterator[Disagree
 
 
 def warn(message: str) -> None:
-    """Something about the files deserves a look."""
+    """Warn of something about the files that deserves a look."""
     collected = _collecting.get()
     if collected is None:
         errors.warn(message)

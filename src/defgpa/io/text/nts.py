@@ -75,8 +75,8 @@ def read_nts(path: Path, options: ReadOptions) -> Document:
         m = len(points[0])
         return make_document(path, points, labels=rows[:m] if len(rows) >= m else None)
     named = find_coordinate_columns(path, header.line, columns)
-    in_order = np.arange(header.columns).reshape(-1, header.n_dims)
-    labels = named[0] if named and np.array_equal(named[1], in_order) else None
+    column_order = np.arange(header.columns).reshape(-1, header.n_dims)
+    labels = named[0] if named and np.array_equal(named[1], column_order) else None
     return make_document(path, points, rows, labels)  # names to spare if it ends early
 
 
@@ -222,7 +222,7 @@ def _parse_matrix(
 
 
 def _take_row_labels(header: _Header, data: Sequence[Line]) -> tuple[tuple[str, ...], list[Line]]:
-    """Row labels at the begin or the end of each row, taken out."""
+    """Take the row labels out of the begin or the end of each row."""
     width = header.columns + 1
     place = 0 if header.row_labels == "B" else width - 1
     labels = tuple(token for _, token in data[place::width])

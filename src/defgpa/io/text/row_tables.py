@@ -146,11 +146,13 @@ def _is_of_another_kind(numbers: Array, after_identifier: int, with_first: int) 
     filled = np.where(np.isfinite(numbers), numbers, np.nanmean(numbers, axis=0))
     sizes = filled[:, 1:].std(axis=1, keepdims=True)  # the same for both readings
     filled /= np.where(sizes > 0, sizes, 1.0)
-    behind = measure_mean_misfit(filled[:, 1:].reshape(len(first), -1, after_identifier))
-    among = measure_mean_misfit(filled.reshape(len(first), -1, with_first))
+    misfit_without = measure_mean_misfit(filled[:, 1:].reshape(len(first), -1, after_identifier))
+    misfit_with = measure_mean_misfit(filled.reshape(len(first), -1, with_first))
     is_enough = len(first) > 2 or numbers.shape[1] > 9  # two triangles fit, whatever they are
-    if is_enough and min(behind, among) < _CLEARLY_BETTER * max(behind, among):
-        return behind < among
+    if is_enough and min(misfit_without, misfit_with) < _CLEARLY_BETTER * max(
+        misfit_without, misfit_with
+    ):
+        return misfit_without < misfit_with
     if is_outside:
         return True
     medians = np.nanmedian(others, axis=0)
@@ -258,7 +260,7 @@ def _find_shape_column(table: Table, heads: Mapping[int, str], landmark: int | N
 
 
 def _infer_roles(table: Table) -> Roles | None:
-    """Shape, perhaps landmark, then 2 or 3 coordinates: the shape repeats, their pair does not."""
+    """Infer shape, landmark and coordinates: shapes repeat, pairs with a landmark do not."""
     first = table.column(0)
     if not 3 <= table.width <= 5 or not _is_grouping(first):
         return None

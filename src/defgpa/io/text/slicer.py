@@ -68,7 +68,7 @@ _MISSING: Point = (math.nan, math.nan, math.nan)
 
 
 def read_markups(path: Path, options: ReadOptions) -> Document:
-    """Read the landmarks of a ``.mrk.json`` file, and its curves behind them.
+    """Read the landmarks of a ``.mrk.json`` file, and its curves after them.
 
     SlicerMorph tells fixed landmarks from semilandmarks in their description: the labels of the
     latter are ``metadata["semilandmarks"]``.
@@ -192,16 +192,16 @@ def _parse_space(path: Path, system: str, expected: str, line: int | None) -> st
     return _SPACES[word]
 
 
-def _accept_previews(path: Path, given: Sequence[JsonObject]) -> Sequence[JsonObject]:
+def _accept_previews(path: Path, control_points: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """Return the points; accept previews where all points are previews at distinct places.
 
     So do programs write them that detect landmarks; of a template, all lie in the origin.
     """
-    places = {str(point.get("position")) for point in given}
-    if len(places) < 2 or any(point.get("positionStatus") != "preview" for point in given):
-        return given
+    places = {str(point.get("position")) for point in control_points}
+    if len(places) < 2 or any(point.get("positionStatus") != "preview" for point in control_points):
+        return control_points
     warn(f"{path}: all points have the status 'preview'; they are taken as defined.")
-    return [{**point, "positionStatus": "defined"} for point in given]
+    return [{**point, "positionStatus": "defined"} for point in control_points]
 
 
 def _parse_position(path: Path, k: int, point: JsonObject) -> Point:

@@ -111,14 +111,14 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
     with np.errstate(all="ignore"):
         quotients = points / scale
         pixels = np.full_like(points, np.nan)
-        open_ = ~np.isnan(points)
-        exact = (np.round(quotients, decimals) for decimals in range(13))
+        is_open = ~np.isnan(points)
+        rounded = (np.round(quotients, decimals) for decimals in range(13))
         neighbours = (quotients, np.nextafter(quotients, np.inf), np.nextafter(quotients, -np.inf))
-        for candidate in (*exact, *neighbours):
-            fits = open_ & (candidate * scale == points)
+        for candidate in (*rounded, *neighbours):
+            fits = is_open & (candidate * scale == points)
             pixels[fits] = candidate[fits]
-            open_ &= ~fits
-            if not open_.any():
+            is_open &= ~fits
+            if not is_open.any():
                 return pixels
     return None
 
@@ -312,7 +312,7 @@ def _parse_scale(path: Path, record: Sequence[_Entry]) -> float | None:
 
 
 def _find_curves(shapes: Shapes) -> list[tuple[str, int]]:
-    """Kind and number of points of each curve behind the landmarks, by the names of the points.
+    """Return kind and number of points of each curve after the landmarks, by the points' names.
 
     Other names than a reader gives to these points are lost.
     """

@@ -56,8 +56,8 @@ def find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] 
         return None
     axes = list(dict.fromkeys(match["axis"] for match in present))
     names = [match["name"] for match in present[:: len(axes)]]
-    in_turn = [(name, axis) for name in names for axis in axes]
-    if [(match["name"], match["axis"]) for match in present] != in_turn:
+    expected = [(name, axis) for name in names for axis in axes]
+    if [(match["name"], match["axis"]) for match in present] != expected:
         return None
     return (names, axes, start) if len(axes) in (2, 3) and len(set(names)) == len(names) else None
 
@@ -65,22 +65,22 @@ def find_array_slices(heads: Sequence[str]) -> tuple[list[str], list[str], int] 
 def _is_transposed(table: Table, points: Array, names: Sequence[str], start: int) -> bool:
     """Return whether columns rather than rows are shapes; warn where both may be."""
     columns, rows = measure_dissimilarity(points), measure_dissimilarity(points.transpose(1, 0, 2))
-    worse = max(columns, rows)
-    if worse > 0.15 and min(columns, rows) < 0.25 * worse:  # these are not of one kind, those are
-        across, reason = columns < rows, "which makes better shapes"
+    larger = max(columns, rows)
+    if larger > 0.15 and min(columns, rows) < 0.25 * larger:  # these are not of one kind, those are
+        is_transposed, reason = columns < rows, "which makes better shapes"
     elif start == 0 or table.header[0].strip() or not is_enumeration(table.column(0)):
         return False  # rows with names of their own are shapes
     else:
-        across = not is_enumeration(names)
-        reason = f"as its columns are {'named' if across else 'numbered'}"
+        is_transposed = not is_enumeration(names)
+        reason = f"as its columns are {'named' if is_transposed else 'numbered'}"
     n, m = len(names), len(table.rows)
     readings = [f"{m} shapes of {n} landmarks", f"{n} shapes of {m} landmarks"]
     warn(
-        f"{table.path}: the table is taken as {readings[across]}, {reason}. "
-        f"If it is {readings[not across]}, "
-        f"give {name_option('layout', 'nmd' if across else 'mdn')}."
+        f"{table.path}: the table is taken as {readings[is_transposed]}, {reason}. "
+        f"If it is {readings[not is_transposed]}, "
+        f"give {name_option('layout', 'nmd' if is_transposed else 'mdn')}."
     )
-    return across
+    return is_transposed
 
 
 def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
@@ -118,7 +118,7 @@ def _find_row_heads(table: Table) -> tuple[int, list[str]]:
         first, second = second, first
     if table.width < 3 or not _is_axis_column(second):
         return 1, table.column(0)
-    filled: Iterator[str] = accumulate(first, lambda above, own: own or above)
+    filled: Iterator[str] = accumulate(first, lambda above, word: word or above)
     return 2, [f"{label}_{axis}" for label, axis in zip(filled, second, strict=True)]
 
 

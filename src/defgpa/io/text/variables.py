@@ -39,10 +39,10 @@ def collect_metadata(
         codes = codes[order]
         first = codes[starts]
         agree = np.minimum.reduceat(codes, starts) == np.maximum.reduceat(codes, starts)
-        for known, code in zip(variables, np.where(agree, first, -1).tolist(), strict=True):
+        for row, code in zip(variables, np.where(agree, first, -1).tolist(), strict=True):
             if code >= 0 and words[code] not in ("", "NA"):
-                known[head] = words[code]
-    return [build_metadata(known) for known in variables]
+                row[head] = words[code]
+    return [build_metadata(row) for row in variables]
 
 
 def find_variables(table: Table, used_columns: Iterable[int | None]) -> dict[int, str]:
