@@ -23,7 +23,7 @@ from defgpa.images import (
 )
 from defgpa.images._frame import PixelWarp
 from defgpa.images._inverse_map import InverseMap
-from support import EXACT, shared_data
+from support import EXACT
 
 SIZE = (200, 260)
 
@@ -408,44 +408,6 @@ def test_pictures_of_slices_agree_better_the_more_the_warp_can_bend():
         intensity_deviation(images, model.fit(shapes).alignment_).mean for model in models
     )
     assert 0 < spline < 0.75 * affine < 0.75 * rigid
-
-
-# Real images
-
-
-@pytest.fixture(scope="module")
-def histology():
-    with np.load(shared_data("histology2d.npz"), allow_pickle=False) as archive:
-        points, names = archive["points"], archive["names"]
-    folder = shared_data("histology2d_images")
-    return defgpa.Shapes(points, names=names), [read_image(folder / f"{n}.jpg") for n in names]
-
-
-def test_stained_slices_agree_better_from_rigid_to_affine_to_spline(histology):
-    shapes, images = histology
-    models = [
-        defgpa.EuclideanGPA(),
-        defgpa.DefGPA(defgpa.Affine()),
-        defgpa.DefGPA(defgpa.ThinPlateSpline(points_per_axis=5)),
-    ]
-    means = [intensity_deviation(images, m.fit(shapes).alignment_).mean for m in models]
-    assert means[0] > means[1] > means[2]
-
-
-def test_landmarks_of_stained_slices_land_where_they_are_warped_to(histology):
-    shapes, images = histology
-    a = defgpa.DefGPA(defgpa.ThinPlateSpline(points_per_axis=7)).fit(shapes).alignment_
-    a = a.posed_like(shapes[0])
-    for warp, landmarks, image in zip(a.warps, shapes, images, strict=True):
-        picture = warp_image(ramps(image.shape[:2]), warp)
-        column, row = picture.frame.pixels(warp(landmarks)).T
-        source = [
-            ndimage.map_coordinates(picture.pixels[..., k], [row, column], order=1) for k in (0, 1)
-        ]
-        missed = np.linalg.norm(warp(np.transpose(source)) - warp(landmarks), axis=1)
-        inner = ((landmarks > 2) & (landmarks < np.array(image.shape[1::-1]) - 3)).all(axis=1)
-        assert inner.sum() >= 79
-        assert missed[inner].max() < 0.05
 
 
 # Files

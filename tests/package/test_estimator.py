@@ -88,11 +88,6 @@ class TestManners:
         np.testing.assert_array_equal(again.reference_, model.reference_)
         np.testing.assert_array_equal(again.transform(shapes), model.transform(shapes))
 
-    def test_arrays_lists_and_shapes_are_the_same(self, shapes):
-        expected = DefGPA().fit(shapes).reference_
-        for container in (shapes.points, list(shapes.points)):
-            np.testing.assert_array_equal(DefGPA().fit(container).reference_, expected)
-
     def test_the_input_is_not_touched(self, shapes):
         points = shapes.points.copy()
         DefGPA().fit(points)

@@ -29,18 +29,6 @@ def test_a_warp_is_its_features_times_its_weights(warp, shapes, rng):
     np.testing.assert_allclose(fitted_warp(points), expected, **EXACT)
 
 
-@every_warp
-def test_the_jacobian_is_the_derivative(warp, shapes, rng):
-    fitted_warp = fitted(warp, shapes).warps[0]
-    points = shapes.points[0][shapes.visible[0]] + 0.01
-    step = 1e-5
-    columns = [
-        (fitted_warp(points + step * axis) - fitted_warp(points - step * axis)) / (2 * step)
-        for axis in np.eye(shapes.n_dims)
-    ]
-    np.testing.assert_allclose(fitted_warp.jacobian(points), np.stack(columns, axis=-1), **LIMIT)
-
-
 def test_the_jacobian_of_a_basis_of_ones_own_comes_from_differences(full_shapes):
     warp = DefGPA(ChargedTranslations()).fit(full_shapes).warps_[0]
     points = full_shapes.points[0]
