@@ -1,6 +1,7 @@
 """Fixtures: families of shapes, the command line, and one BLAS thread for all tests."""
 
 import gc
+import json
 
 import numpy as np
 import pytest
@@ -61,6 +62,10 @@ class CommandLine:
         code, out, err = self(*words)
         assert code == 0, err
         return out, err
+
+    def json(self, *words):
+        """Run a command that must work: what it tells machines."""
+        return json.loads(self.succeed(*words, "--json")[0])
 
     def refuse(self, *words):
         """Run a command that must be refused as wrong input: standard error."""

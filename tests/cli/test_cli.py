@@ -57,7 +57,7 @@ def test_info_tells_what_is_in_a_file(run, wings):
     out, _ = run.succeed("info", wings)
     assert "43" in out
     assert "missing landmarks" in out
-    summary = json.loads(run.succeed("info", wings, "--json")[0])
+    summary = run.json("info", wings)
     assert (summary["shapes"], summary["landmarks"], summary["dimension"]) == (8, 43, 2)
     assert summary["format"] == "tps"
     assert summary["alignable"] is True
@@ -70,7 +70,7 @@ def test_info_names_mirrored_exchanged_and_far_specimens(run, tmp_path):
     points[6] *= 1000
     file = tmp_path / "set.npz"
     np.savez(file, points=points)
-    summary = json.loads(run("info", file, "--json")[1])["suspicious"]
+    summary = run.json("info", file)["suspicious"]
     assert summary["mirrored"] == ["set_3"]
     assert ["set_5", "4", "10"] in summary["exchanged_landmarks"]
     assert summary["other_size"] == ["set_7"]
@@ -94,8 +94,7 @@ def test_fit_writes_everything_and_the_library_reads_it_back(result, wings):
 
 def test_fit_chooses_the_smoothing_and_poses_like_the_first_shape(run, wings, tmp_path):
     words = ("fit", wings, "-o", tmp_path, "--smoothing", "auto", "--pose", "first")
-    out, _ = run.succeed(*words, "--fold-size", 11, "--points-per-axis", 4, "--json")
-    summary = json.loads(out)
+    summary = run.json(*words, "--fold-size", 11, "--points-per-axis", 4)
     path = summary["smoothing_path"]
     assert path["chosen"] in path["smoothing"]
     assert path["chosen"] >= path["smoothing"][int(np.argmin(path["cve"]))]
@@ -130,8 +129,7 @@ def test_compare_prints_the_papers_table_by_rank_and_writes_it(run, wings, tmp_p
 
 
 def test_compare_tells_machines_all_figures(run, wings):
-    out, _ = run.succeed("compare", wings, "--fold-size", 15, "--json")
-    summary = json.loads(out)
+    summary = run.json("compare", wings, "--fold-size", 15)
     assert summary["ranking"][0] == summary["verdict"]["best"]
     assert summary["verdict"]["probability"] < 0.05
     rows = {row["name"]: row for row in summary["rows"]}
@@ -565,8 +563,7 @@ def test_info_leaves_out_what_fit_leaves_out(run, tmp_path):
     points[3] = np.nan
     points[:, 7] = np.nan
     np.savez(tmp_path / "set.npz", points=points)
-    out, _ = run.succeed("info", tmp_path / "set.npz", "--json")
-    summary = json.loads(out)
+    summary = run.json("info", tmp_path / "set.npz")
     assert summary["alignable"] is True
     assert any("'set_4'" in note for note in summary["notes"])
     assert any("landmark '8'" in note for note in summary["notes"])
@@ -588,7 +585,7 @@ def test_tables_keep_to_the_width_of_the_terminal(run, tmp_path, monkeypatch):
         assert "um, number 000003" in out
         assert "·" in out
         assert "times the usual size: other" in out
-    assert json.loads(run("info", tmp_path / "set.npz", "--json")[1])["suspicious"]["other_size"]
+    assert run.json("info", tmp_path / "set.npz")["suspicious"]["other_size"]
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["words", "json"])

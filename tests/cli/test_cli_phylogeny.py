@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import defgpa
-from defgpa.cli._app import run
 
 TREE = "(((a:1,b:1):1,(c:1,d:1):1):1,((e:1,f:1):1,(g:1,h:1):1):1);"
 
@@ -25,15 +24,10 @@ def heads(tmp_path, monkeypatch):
     return tmp_path
 
 
-def read_output(capsys) -> str:
-    return capsys.readouterr().out
-
-
-def test_phylo_writes_signal_ancestors_model_and_rates(heads, capsys):
+def test_phylo_writes_signal_ancestors_model_and_rates(run, heads):
     words = ["phylo", "heads.tps", "--tree", "tree.nwk", "--species", "taxon", "--data"]
     words += ["heads.csv", "-f", "shape ~ mass", "--rates", "home", "-o", "out"]
-    assert run([*words, "--permutations", "19"]) == 0
-    text = read_output(capsys)
+    text, _ = run.succeed(*words, "--permutations", "19")
     assert "Phylogenetic signal of 8 species: K" in text
     assert "16 specimens, averaged to 8 species" in text
     assert "1 of 128 landmarks (0.8%) completed" in text
@@ -50,10 +44,9 @@ def test_phylo_writes_signal_ancestors_model_and_rates(heads, capsys):
         assert (heads / "out" / name).stat().st_size > 1000
 
 
-def test_phylo_equals_the_library(heads, capsys):
+def test_phylo_equals_the_library(run, heads):
     words = ["phylo", "heads.tps", "--tree", "tree.nwk", "--species", "taxon", "--data"]
-    assert run([*words, "heads.csv", "--permutations", "19", "--json"]) == 0
-    summary = json.loads(read_output(capsys))["signal"]
+    summary = run.json(*words, "heads.csv", "--permutations", "19")["signal"]
     shapes = defgpa.read_shapes("heads.tps")
     species = [name[0] for name in shapes.names]
     expected = defgpa.statistics.phylogenetic_signal(shapes, "tree.nwk", species, 19)
@@ -69,16 +62,14 @@ def test_phylo_equals_the_library(heads, capsys):
         (["--tree", "tree.nwk", "--species", "taxa", "--data", "heads.csv"], "no column 'taxa'"),
     ],
 )
-def test_phylo_refuses_bad_input_and_writes_nothing(heads, capsys, words, message):
-    assert run(["phylo", "heads.tps", *words, "-o", "out"]) == 2
-    assert message in capsys.readouterr().err
+def test_phylo_refuses_bad_input_and_writes_nothing(run, heads, words, message):
+    assert message in run.refuse("phylo", "heads.tps", *words, "-o", "out")
     assert not (heads / "out").exists()
 
 
-def test_covary_tests_modules_and_compares_hypotheses(heads, capsys):
+def test_covary_tests_modules_and_compares_hypotheses(run, heads):
     words = ["covary", "heads.tps", "--modules", "jaw=1-3+5,skull=*", "--modules", "a=1-4,b=5-8"]
-    assert run([*words, "-o", "out", "--permutations", "19"]) == 0
-    text = read_output(capsys)
+    text, _ = run.succeed(*words, "-o", "out", "--permutations", "19")
     assert "Modularity: CR" in text
     assert "jaw=1-3+5,skull=* – a=1-4,b=5-8" in text
     summary = json.loads((heads / "out" / "covary.json").read_text())
@@ -93,20 +84,18 @@ def test_covary_tests_modules_and_compares_hypotheses(heads, capsys):
     assert len((heads / "out" / "scores.csv").read_text().splitlines()) == 17
 
 
-def test_covary_compares_shape_with_numbers(heads, capsys):
+def test_covary_compares_shape_with_numbers(run, heads):
     words = ["covary", "heads.tps", "--with", "mass", "--data", "heads.csv", "--json"]
-    assert run([*words, "--permutations", "19"]) == 0
-    summary = json.loads(read_output(capsys))["pls"]
+    summary = json.loads(run.succeed(*words, "--permutations", 19)[0])["pls"]
     shapes = defgpa.read_shapes("heads.tps")
     expected = defgpa.statistics.two_block_pls(shapes, np.arange(16.0), None, 19)
     assert summary["r"] == pytest.approx(expected.r)
 
 
-def test_covary_compares_groups_by_the_strength_of_their_covariation(heads, capsys):
+def test_covary_compares_groups_by_the_strength_of_their_covariation(run, heads):
     words = ["covary", "heads.tps", "--data", "heads.csv", "--by", "home", "--vrel", "-o", "out"]
     modules = ["--modules", "jaw=1-4,skull=*", "--with", "mass", "--permutations", "19"]
-    assert run([*words, *modules]) == 0
-    assert "Effect sizes compared: CR" in read_output(capsys)
+    assert "Effect sizes compared: CR" in run.succeed(*words, *modules)[0]
     summary = json.loads((heads / "out" / "covary.json").read_text())
     statistics = defgpa.statistics
     sample = statistics.build_sample(defgpa.read_shapes("heads.tps"))
@@ -143,7 +132,6 @@ def test_covary_compares_groups_by_the_strength_of_their_covariation(heads, caps
         (["--with", "weight"], "no column 'weight'"),
     ],
 )
-def test_covary_refuses_bad_input(heads, capsys, words, message):
-    assert run(["covary", "heads.tps", *words, "-o", "out"]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+def test_covary_refuses_bad_input(run, heads, words, message):
+    assert message in " ".join(run.refuse("covary", "heads.tps", *words, "-o", "out").split())
     assert not (heads / "out").exists()

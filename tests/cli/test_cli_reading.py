@@ -78,7 +78,7 @@ def test_info_shows_unfinished_specimens_and_a_fit_names_all_of_them(run, unfini
     out, err = run.succeed("info", unfinished)
     assert "most have 14 landmarks): 'wing b' (13), 'wing e' (11)" in err
     assert "2, left out here; a fit needs --drop-incomplete" in out
-    assert json.loads(run("info", unfinished, "--json")[1])["incomplete"] == ["wing b", "wing e"]
+    assert run.json("info", unfinished)["incomplete"] == ["wing b", "wing e"]
     for words in ((), ("--lenient",)):
         err = run.refuse("fit", unfinished, "-o", tmp_path / "out", *words)
         assert "'wing b'" in err
@@ -113,9 +113,9 @@ def test_deviating_labels_are_noted_once_and_matched_as_chosen(run, tmp_path):
     (note,) = summary["notes"]
     assert "matched by position" in note
     assert "--match label" in note
-    separate = json.loads(run("info", tmp_path / "set", "--match", "label", "--json")[1])
+    separate = run.json("info", tmp_path / "set", "--match", "label")
     assert separate["landmarks"] == 28
-    together = json.loads(run("info", tmp_path / "set", "--match", "position", "--json")[1])
+    together = run.json("info", tmp_path / "set", "--match", "position")
     assert (together["landmarks"], together["notes"]) == (14, [])
 
 
@@ -138,9 +138,9 @@ def test_landmarks_at_a_code_are_all_named(run, tmp_path):
     out, err = run.succeed("info", tmp_path / "set")
     assert "--missing -1000" in err
     assert "All coordinates -1000: missing?" in out
-    summary = json.loads(run("info", tmp_path / "set", "--json")[1])["likely_missing"]
+    summary = run.json("info", tmp_path / "set")["likely_missing"]
     assert summary == {"code": -1000.0, "landmarks": {"s1": ["d", "f"], "s4": ["i"]}}
-    heeded = json.loads(run("info", tmp_path / "set", "--missing", "-1000", "--json")[1])
+    heeded = run.json("info", tmp_path / "set", "--missing", "-1000")
     assert (heeded["missing"], heeded["notes"]) == (3, [])
 
 
@@ -153,10 +153,10 @@ def test_the_dimension_can_be_given(run, tmp_path):
         ",".join([f"s{k}", *map(repr, row)]) for k, row in enumerate(flat.reshape(4, 12).tolist())
     ]
     (tmp_path / "set.csv").write_text("\n".join(lines))
-    summary = json.loads(run("info", tmp_path / "set.csv", "--json")[1])
+    summary = run.json("info", tmp_path / "set.csv")
     assert summary["dimension"] == 2
     assert "--dimension 3" in summary["notes"][0]
-    stated = json.loads(run("info", tmp_path / "set.csv", "--dimension", "2", "--json")[1])
+    stated = run.json("info", tmp_path / "set.csv", "--dimension", "2")
     assert (stated["dimension"], stated["notes"]) == (2, [])
 
 
@@ -175,7 +175,7 @@ def test_files_of_a_folder_that_were_not_read_are_noted(run, tmp_path, unfinishe
     (folder / "wings.tps").write_text(unfinished.read_text().split("LM=13")[0] * 2)
     (folder / "README.md").write_text("Wings.")
     (folder / "w.jpg").write_bytes(b"\xff\xd8")
-    summary = json.loads(run("info", folder, "--names", "file", "--json")[1])
+    summary = run.json("info", folder, "--names", "file")
     assert summary["not_read"] == ["README.md", "w.jpg"]
     assert "2 files were passed over, without landmarks: 'README.md', 'w.jpg'." in summary["notes"]
 
@@ -227,7 +227,7 @@ def test_info_shows_the_sets_of_a_folder_that_holds_several(run, tmp_path):
         ["6", "14"],
     ]
     assert "read them one by one" in err
-    sets = json.loads(run("info", tmp_path / "wings", "--json")[1])["sets"]
+    sets = run.json("info", tmp_path / "wings")["sets"]
     assert [(file["shapes"], file["landmarks"]) for file in sets] == [(6, 12), (6, 14)]
     err = run.refuse("fit", tmp_path / "wings", "-o", tmp_path / "out")
     assert "fore.tps has 12 landmarks" in err
@@ -240,7 +240,7 @@ def test_info_says_once_what_many_specimens_have_in_common(run, tmp_path):
     assert out.count("usual size") == 1
     assert "6 shapes   737 times to 1,145 times the usual size, such as 'w12'" in out
     assert out.count("the very coordinates") == 1
-    summary = json.loads(run("info", tmp_path / "wings.tps", "--json")[1])["suspicious"]
+    summary = run.json("info", tmp_path / "wings.tps")["suspicious"]
     assert len(summary["other_size"]) == len(summary["repeated"]) == 6
 
 

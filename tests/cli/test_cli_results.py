@@ -559,7 +559,7 @@ def test_info_shows_where_the_others_have_a_landmark(run, displaced):
     file, points = displaced
     points[9] = points[9, ::-1]
     defgpa.write_shapes(defgpa.Shapes(points), file)
-    suspicious = json.loads(run("info", file, "--json")[1])["suspicious"]
+    suspicious = run.json("info", file)["suspicious"]
     assert suspicious["misplaced_landmarks"] == [["shape_5", "8"]]
     assert suspicious["reversed"] == ["shape_10"]
     (entry,) = suspicious["expected"]

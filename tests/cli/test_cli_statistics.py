@@ -185,8 +185,7 @@ def test_columns_beside_the_landmarks_are_known_without_a_table(run, tmp_path):
     ]
     (tmp_path / "m.csv").write_text("\n".join([head, *rows]))
     words = ("test", tmp_path / "m.csv", "--permutations", 9)
-    out, _ = run.succeed(*words, "-f", "shape ~ sex + dose", "--json")
-    table = json.loads(out)["anova"]
+    table = run.json(*words, "-f", "shape ~ sex + dose")["anova"]
     assert [row["df"] for row in table] == [1, 1, 9, 11]  # doses are numbers: one slope
     data = {"sex": np.repeat(["f", "m"], 6), "dose": np.arange(12) % 4}
     expected = procrustes_anova("shape ~ sex + dose", moths(), data, 9)

@@ -202,14 +202,9 @@ def test_files_whose_names_are_not_utf8_read_and_save_in_every_format(named_in_l
         assert defgpa.read_shapes(tmp_path / f"all{suffix}").names == shapes.names
 
 
-def test_a_fit_of_files_whose_names_are_not_utf8_writes_everything(named_in_latin, tmp_path):
-    from click.testing import CliRunner
-
-    from defgpa.cli._app import app
-
+def test_a_fit_of_files_whose_names_are_not_utf8_writes_everything(run, named_in_latin, tmp_path):
     out = tmp_path / os.fsdecode(b"r\xe9sultat")
-    run = CliRunner().invoke(app, ["fit", str(named_in_latin), "-o", str(out), "--report"])
-    assert run.exit_code == 0, run.output
+    run.succeed("fit", named_in_latin, "-o", out, "--report")
     assert {p.name for p in out.iterdir()} >= {"result.npz", "report.html", "summary.json"}
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["input"] == [str(named_in_latin)]

@@ -268,8 +268,7 @@ def test_files_are_completed_and_the_estimates_are_marked(run, tmp_path):
     truth = points[3, 2].copy()
     points[3, 2] = np.nan
     defgpa.write_shapes(Shapes(points), tmp_path / "pleth.tps")
-    out, _ = run.succeed("complete", tmp_path / "pleth.tps", "-o", tmp_path / "done", "--json")
-    summary = json.loads(out)
+    summary = run.json("complete", tmp_path / "pleth.tps", "-o", tmp_path / "done")
     assert summary["estimated"] == 1
     assert set(summary["errors"]) == {"statistics", "warp", "spline"}
     for name in ("completed.csv", "completed.tps"):
