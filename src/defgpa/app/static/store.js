@@ -17,7 +17,7 @@ export const store = {
   problem: "",
 };
 
-const CALM = 400; // milliseconds without an edit until the queue and sizes are asked for again
+const REFRESH_DELAY = 400; // milliseconds without an edit until the queue and sizes are asked for again
 const listeners = new Set();
 
 /** Call a function after every change; returns how to stop. */
@@ -98,7 +98,7 @@ export async function refreshSuperimposition() {
     });
   }
   notifyListeners("superimposition");
-  if (store.queue) await new Promise((resolve) => setTimeout(resolve, CALM));
+  if (store.queue) await new Promise((resolve) => setTimeout(resolve, REFRESH_DELAY));
   await refreshSlowly(ticket, "queue", []);
   await refreshSlowly(ticket, "sizes", null);
 }

@@ -10,7 +10,7 @@ const REACH = 14; // pixels within which a landmark is picked
 const MAX_FACES_MOVING = 24_000; // drawn while the view is turned on a slow machine, all meshes
 const MAX_FACES_RESTING = 1_000_000; // drawn while it rests
 const MARGIN = 1.12; // half of the view, in sizes of what is shown
-const REST = 250; // milliseconds without movement until the view is drawn sharply
+const SHARPEN_DELAY = 250; // milliseconds without movement until the view is drawn sharply
 const SLOW_FRAME = 45; // milliseconds
 
 /** Whether the browser computes pictures without a graphics card: then smooth edges are too dear. */
@@ -407,7 +407,7 @@ export class View3D {
       this.isMoving = false;
       this.lastFrame = undefined;
       this.draw();
-    }, REST);
+    }, SHARPEN_DELAY);
   }
 
   project(point) {

@@ -53,9 +53,9 @@ const spacePlots = {
     const outlines = groupNames() && state.outline !== "none"
       ? kinds.flatMap(({ colour: color }, k) => outlineTrace(members[k], color))
       : [];
-    const odd = page.outliers ? allShapes.filter((i) => page.outliers.odd[i]) : [];
-    const ring = outlierRing(odd.length);
-    const rings = odd.length ? [specimenDots(odd, ring, { name: "outlier", hoverinfo: "skip" })] : [];
+    const outliers = page.outliers ? allShapes.filter((i) => page.outliers.odd[i]) : [];
+    const ring = outlierRing(outliers.length);
+    const rings = outliers.length ? [specimenDots(outliers, ring, { name: "outlier", hoverinfo: "skip" })] : [];
     const marked = state.marked < 0 ? [] : [specimenDots([state.marked], {
       size: 13, color: colour("mark"), line: { width: 2, color: colour("card") },
     }, { name: escapeMarkup(shorten(shapes.names[state.marked], 30)), meta: "marked" })];
@@ -73,7 +73,7 @@ const spacePlots = {
           zeroline: true, zerolinecolor: colour("line"), nticks: 7, scaleanchor: "x",
         }),
         uirevision: `${across},${up}`,
-        annotations: nameSpecimens(odd, (i) => pca.scores[i][across], (i) => pca.scores[i][up], above),
+        annotations: nameSpecimens(outliers, (i) => pca.scores[i][across], (i) => pca.scores[i][up], above),
       }),
       buttons: ["zoom2d", "pan2d", "resetScale2d"],
     };
@@ -237,12 +237,12 @@ function ellipseOf(points) {
   const a = Math.sqrt(xx);
   const b = a > 0 ? xy / a : 0;
   const c = Math.sqrt(Math.max(yy - b * b, 0));
-  const reach = Math.sqrt(5.991); // 95 % of a normal distribution in the plane
+  const radius = Math.sqrt(5.991); // 95 % of a normal distribution in the plane
   return Array.from({ length: 72 }, (_, k) => {
     const angle = (2 * Math.PI * k) / 72;
     return [
-      mean[0] + reach * a * Math.cos(angle),
-      mean[1] + reach * (b * Math.cos(angle) + c * Math.sin(angle)),
+      mean[0] + radius * a * Math.cos(angle),
+      mean[1] + radius * (b * Math.cos(angle) + c * Math.sin(angle)),
     ];
   });
 }
@@ -278,17 +278,17 @@ function changeTraces(points, moved) {
     const cmax = maximum(moved) || 1;
     return [mesh(points, { intensity: moved, colorscale: markScale(), cmin: 0, cmax, showscale: false, meta: "moved" })];
   }
-  const ways = new Cloud();
+  const paths = new Cloud();
   const ends = new Cloud();
   for (const j of findDisplayedLandmarks()) {
-    ways.segment(pca.mean, j, points, j);
+    paths.segment(pca.mean, j, points, j);
     ends.add(points, j, `landmark ${escapeMarkup(shapes.landmarks[j])}<br>${formatNumber(moved[j])} from the mean`);
   }
   const links = showsLinks()
     ? [traceLinks(new Cloud(), points).lines({ color: colour("accent"), width: solid ? 4 : 2 })]
     : [];
   return [
-    ways.lines({ color: colour("grid"), width: solid ? 3 : 1.5 }),
+    paths.lines({ color: colour("grid"), width: solid ? 3 : 1.5 }),
     ...links,
     ends.dots(
       { ...(isDense() ? { size: 2.5, symbol: "square" } : { size: solid ? 4 : 8 }), color: colour("accent"), line: { width: 0 } },
@@ -368,7 +368,7 @@ function connectShapeSpace() {
   for (const name of document.querySelectorAll("[data-mark]")) {
     name.addEventListener("click", () => mark(shapes.names.indexOf(name.dataset.mark)));
   }
-  whenMarked.push(() => {
+  markListeners.push(() => {
     select.value = state.marked;
     if (state.marked >= 0) moveTo(slider.shown.map((k) => pca.scores[state.marked][k]));
   });

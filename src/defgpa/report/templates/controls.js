@@ -131,11 +131,11 @@ const withCommas = (count) => count.toLocaleString("en");
 function mark(i) {
   state.marked = state.marked === i ? -1 : i;
   updateShapeList();
-  for (const update of whenMarked) update();
+  for (const update of markListeners) update();
   MARKED.forEach(requestDraw);
 }
 const MARKED = ["reference", "before", "after", "scatter", "ranking"];
-const whenMarked = [];
+const markListeners = [];
 
 // a choice that stands in several places of the page
 function connectShared(name, take) {

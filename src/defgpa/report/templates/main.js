@@ -6,7 +6,7 @@ const present = Object.keys(plots).filter(elementOf);
 const LEGEND_ROW = 19;
 const COMPANIONS = { scatter: "shape" }; // as high as the first
 const legendRooms = {};
-const TWINS = { before: "after", after: "before" };
+const COUNTERPARTS = { before: "after", after: "before" };
 const drawn = new Set();
 const requested = new Set();
 const idle = window.requestIdleCallback || ((work) => setTimeout(work, 30));
@@ -43,7 +43,7 @@ function measureLegend(data, layout, width) {
 }
 
 function connectPlot(id, plot) {
-  if (solid && TWINS[id]) turnTogether(plot, elementOf(TWINS[id]));
+  if (solid && COUNTERPARTS[id]) turnTogether(plot, elementOf(COUNTERPARTS[id]));
   if (!MARKED.includes(id)) return;
   plot.on("plotly_click", ({ points }) => {
     const owner = points[0]?.customdata;
