@@ -372,6 +372,11 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
         run.succeed(*shlex.split(command)[1:])
     alignment = defgpa.load(folder / "fit" / "result.npz")
     assert alignment.rmse_reference == shown["rmse_reference"]
+    page.run("results", parts=["result"])
+    for path in (folder / "results" / "result").iterdir():
+        if path.suffix in (".csv", ".tps"):
+            assert path.read_bytes() == (folder / "fit" / path.name).read_bytes(), path.name
+    assert read_edits(folder / "results" / "result" / "edits.json") == page.project.log.edits
     pca = defgpa.ShapePCA().fit(alignment)
     np.testing.assert_array_equal(pca.scores_[:, : scores.shape[1]], scores)
     written = {

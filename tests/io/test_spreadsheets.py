@@ -7,10 +7,10 @@ import pytest
 
 import defgpa
 from defgpa import Affine, DefGPA
-from defgpa.cli._fit import write_specimens
 from defgpa.io import read_shapes, write_shapes
 from defgpa.io.covariates import read_covariate_rows
 from defgpa.io.text.table import format_csv
+from defgpa.result_folder import write_specimens
 from defgpa.shapes import Shapes
 
 NAMES = ["=1+1", "+x", "-y", "@SUM(A1)", "'=quoted", "''-z", "-7", "plain", "a=b", "'s"]

@@ -20,8 +20,8 @@ LAYERS = [
     "dataframes", "geometry", "shapes", "procrustes", "tangent_space", "diagnostics", "warps",
     "solvers", "alignment", "diagnostics.screening", "diagnostics.suspects", "io", "edits",
     "lone_landmarks", "alignment_problems", "sklearn_interface", "estimators", "model_selection",
-    "datasets", "images", "meshes", "semilandmarks", "completion", "statistics", "exports",
-    "decimation", "plot", "report", "distributed", "app", "cli", "__main__",
+    "datasets", "images", "meshes", "semilandmarks", "completion", "statistics", "result_folder",
+    "exports", "decimation", "plot", "report", "distributed", "app", "cli", "__main__",
 ]  # fmt: skip
 ROOMS = {  # within a package, the same
     "io": ["text", "arrays", "mesh", "saved"],

@@ -14,21 +14,20 @@ from defgpa.app.jobs import Job
 from defgpa.app.project import EDITS, RESULTS, Project
 from defgpa.app.scripts import write_commands, write_python
 from defgpa.app.thread_warnings import collect_notes
-from defgpa.edits import write_log
+from defgpa.edits import write_edits, write_log
 from defgpa.errors import DefgpaError, FormatError
 from defgpa.exports import export
-from defgpa.io import FORMATS, save, write_shapes
+from defgpa.io import FORMATS, write_shapes
 from defgpa.io.atomic import replace_folder, write_text
 from defgpa.io.text.table import format_csv
 from defgpa.report import TabularStatistic, write_methods, write_report
-from defgpa.shapes import Shapes
+from defgpa.result_folder import write_alignment, write_specimens
 from defgpa.statistics import (
     Allometry,
     PairwiseDistances,
     ProcrustesAnova,
     Repeatability,
     Symmetry,
-    specimens,
 )
 
 if TYPE_CHECKING:
@@ -88,17 +87,9 @@ def list_results(project: Project) -> list[str]:
 
 
 def _write_result(project: Project, analysis: Analysis, folder: Path) -> None:
-    alignment = analysis.alignment
-    shapes = alignment.shapes
-    reference = Shapes.specimens(
-        [alignment.reference], names=["reference"], landmarks=shapes.landmarks, faces=shapes.faces
-    )
-    write_shapes(reference, folder / "reference.csv", format="csv")
-    for name in ("aligned", "superimposed"):
-        shapes_in_space = shapes.with_points(getattr(alignment, name)).with_metadata(scales=None)
-        write_shapes(shapes_in_space, folder / f"{name}.csv", format="csv")
-    write_text(folder / "specimens.csv", _make_specimen_table(analysis))
-    save(alignment, folder / "result.npz")
+    write_alignment(analysis.alignment, folder)
+    if analysis.study.edits:
+        write_edits(folder / EDITS, analysis.study.edits)
 
 
 def _write_corrections(project: Project, analysis: Analysis, folder: Path) -> None:
@@ -116,13 +107,8 @@ def _write_corrections(project: Project, analysis: Analysis, folder: Path) -> No
         write_shapes(shapes, folder / f"{stem}.csv", format="csv")
 
 
-def _make_specimen_table(analysis: Analysis) -> str:
-    columns = specimens(analysis.alignment)
-    return format_csv(list(columns), zip(*columns.values(), strict=True), unknown="nan")
-
-
 def _write_tables(project: Project, analysis: Analysis, folder: Path) -> None:
-    write_text(folder / "specimens.csv", _make_specimen_table(analysis))
+    write_specimens(analysis.alignment, folder)
     pca = analysis.pca
     heads = ["id", *pca.get_feature_names_out().tolist()]
     names = analysis.study.shapes.names

@@ -14,7 +14,6 @@ from defgpa.cli._output import (
     output_folder,
     refuse_inputs,
     show_run,
-    write_shapes_twice,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ def command(
     from defgpa.estimators import DefGPA
     from defgpa.exports import write_estimates
     from defgpa.io import write_shapes
+    from defgpa.result_folder import write_shapes_twice
 
     if smoothing == "auto":
         raise click.UsageError("Choose the smoothing first: defgpa tune.")

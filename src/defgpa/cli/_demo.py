@@ -17,7 +17,6 @@ from defgpa.cli._fit import (
     show_choice,
     show_results,
     tabulate_path,
-    write_alignment,
     write_fit_report,
 )
 from defgpa.cli._output import can_report, open_results, output_folder, show_run
@@ -34,6 +33,7 @@ def command(output: str, console: Console) -> None:
     """
     from defgpa.datasets import load_wings
     from defgpa.io.atomic import write_text
+    from defgpa.result_folder import write_alignment
 
     folder = output_folder(output)
     with console.noting():

@@ -28,7 +28,6 @@ from defgpa.cli._output import (
     refuse_inputs,
     require_report,
     show_run,
-    write_shapes_twice,
 )
 
 if TYPE_CHECKING:
@@ -114,6 +113,7 @@ def command(
     earlier run left in the folder is replaced.
     """
     from defgpa.edits import write_edits
+    from defgpa.result_folder import write_alignment
 
     choice = MethodOptions(
         *(method, warp, points_per_axis, smoothing, theta, rigidity, proportions, fold_size, jobs),
@@ -425,46 +425,6 @@ def describe_parameters(fit: Fit) -> dict[str, object]:
 def _state_rigidity(rigidity: float | None) -> float | str | None:
     """Return a rigidity as JSON can hold it."""
     return "inf" if rigidity == float("inf") else rigidity
-
-
-def write_alignment(alignment: Alignment, folder: Path) -> None:
-    """Write reference, shapes in both spaces, a table of the specimens, the result with warps."""
-    from defgpa.io import save
-    from defgpa.shapes import Shapes
-
-    shapes = alignment.shapes
-    reference = Shapes.specimens(
-        [alignment.reference],
-        names=["reference"],
-        landmarks=shapes.landmarks,
-        faces=shapes.faces,
-        metadata={
-            key: shapes.metadata[key] for key in ("format", "space") if key in shapes.metadata
-        },
-    )
-    write_shapes_twice(reference, folder, "reference")
-    for space in ("aligned", "superimposed"):
-        # scales of the files do not hold in the space of the reference
-        shapes_in_space = shapes.with_points(getattr(alignment, space)).with_metadata(scales=None)
-        write_shapes_twice(shapes_in_space, folder, space)
-    write_specimens(alignment, folder)
-    save(alignment, folder / "result.npz")
-
-
-def write_specimens(alignment: Alignment, folder: Path) -> None:
-    """Write ``specimens.csv``: one row per specimen, with its covariates."""
-    from defgpa.io.atomic import write_text
-    from defgpa.io.text.table import format_csv
-    from defgpa.io.text.variables import get_variable_columns
-    from defgpa.statistics import specimens
-
-    columns = dict(specimens(alignment))
-    if not any(columns["group"]):
-        del columns["group"]  # no groups are known
-    for name, values in get_variable_columns(alignment.shapes).items():
-        columns.setdefault(name, values)
-    rows = zip(*columns.values(), strict=True)
-    write_text(folder / "specimens.csv", format_csv(list(columns), rows, unknown="nan"))
 
 
 def write_fit_report(alignment: Alignment, fit: Fit, folder: Path, title: str | None) -> None:

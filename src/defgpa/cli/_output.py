@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from defgpa.alignment import Alignment
     from defgpa.arrays import Array
     from defgpa.cli._app import Invocation
-    from defgpa.io import Format
     from defgpa.report import Statistic
     from defgpa.shapes import Shapes
 
@@ -168,32 +167,6 @@ def require_report() -> None:
 def can_report() -> bool:
     """Return whether the package that the report is made with is installed."""
     return all(map(find_spec, ("plotly", "jinja2")))
-
-
-def write_shapes_twice(shapes: Shapes, folder: Path, stem: str) -> None:
-    """Write shapes as CSV, and also in the format of the input if that holds many shapes."""
-    from defgpa.errors import FormatError
-    from defgpa.io import FORMATS, write_shapes
-    from defgpa.io.text.lines import warn
-
-    write_shapes(shapes, folder / f"{stem}.csv", format="csv")
-    format_ = next((f for f in FORMATS if f.name == shapes.metadata.get("format")), None)
-    if format_ is None or format_.write is None or format_.name == "csv":
-        return
-    try:
-        write_shapes(shapes, folder / _name_result(format_, stem), format=format_.name)
-    except FormatError as error:
-        if isinstance(error.__context__, OSError):
-            raise
-        reason = str(error).replace(f"{folder}{os.sep}", "")
-        warn(f"{reason} There is {stem}.csv instead.")
-
-
-def _name_result(format_: Format, stem: str) -> str:
-    """Return the file name of results; long tables must not take the place of wide ones."""
-    if format_.one_shape_per_file:
-        return stem
-    return f"{stem}_long.csv" if format_.name == "csv-long" else stem + format_.suffixes[0]
 
 
 def write_shapes_as(

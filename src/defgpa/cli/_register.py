@@ -16,7 +16,6 @@ from defgpa.cli._output import (
     output_folder,
     refuse_inputs,
     show_run,
-    write_shapes_twice,
 )
 
 _MAX_ROWS = 10  # shapes in the table: those that fit worst
@@ -42,6 +41,7 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
     warps: defgpa apply takes it like the result of a fit.
     """
     from defgpa.io import load, save
+    from defgpa.result_folder import write_shapes_twice
 
     folder = output_folder(output, source, "registered")
     with console.noting():
