@@ -167,7 +167,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 
 def test_a_landmark_visible_in_one_shape_is_estimated_in_the_others():
     holes = with_holes(smooth_family(seed=26, n=8), [(i, 5) for i in range(1, 8)])
-    with warned_of("Seen in one shape only"):
+    with warned_of("Visible in one shape only"):
         a = fitted(holes, Affine())
     assert np.isfinite(defgpa.complete(a).shapes.points).all()
 

@@ -132,7 +132,7 @@ def test_a_missing_vertex_stays_missing_where_the_format_has_nan(tmp_path, suffi
 def test_a_missing_vertex_is_refused_by_formats_without_nan(tmp_path, suffix):
     vertices = np.array(tetrahedron().vertices)
     vertices[2] = np.nan
-    with pytest.raises(FormatError, match="some vertices are not seen"):
+    with pytest.raises(FormatError, match="some vertices are missing"):
         write_mesh(tmp_path / f"a.{suffix}", Mesh(vertices, tetrahedron().faces))
     with pytest.raises(FormatError, match="STL holds triangles, and there are none"):
         write_mesh(tmp_path / "a.stl", Mesh(tetrahedron().vertices))

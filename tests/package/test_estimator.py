@@ -235,7 +235,7 @@ class TestScore:
     def test_a_landmark_visible_in_one_shape_is_not_counted(self, full_shapes):
         points = full_shapes.points.copy()
         points[1:, 3] = np.nan
-        with warned_of("seen in one shape only"):
+        with warned_of("visible in one shape only"):
             model = DefGPA().fit(points)
         np.testing.assert_allclose(model.score(points), -model.alignment_.rmse_reference, **EXACT)
 

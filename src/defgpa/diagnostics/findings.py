@@ -93,7 +93,7 @@ class Finding:
     --------
     >>> finding = Finding(Problem.LONE_LANDMARKS, landmarks=("7",))
     >>> print(finding)
-    Seen in one shape only: landmark '7'. That tells nothing about the reference; it was left out
+    Visible in one shape only: landmark '7'. That tells nothing about the reference; it was left out
     of the solve and placed by its shape's warp.
     >>> finding.to_dict()
     {'problem': 'lone-landmarks', 'landmarks': ['7']}
@@ -279,7 +279,7 @@ def _describe_crossings(finding: Finding) -> str:
 
 
 def _describe_hinge(finding: Finding) -> str:
-    where = f" (some seen by {format_names(finding.shapes)} alone)" if finding.shapes else ""
+    where = f" (some visible in {format_names(finding.shapes)} only)" if finding.shapes else ""
     return (
         f"Parts of the reference{where} hang together as by a hinge and may be sheared or turned "
         "against each other: the landmarks that link them lie nearly on a line or in a plane, "
@@ -412,7 +412,7 @@ _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
     Problem.REJECTED_SHAPES: _describe_rejected_shapes,
     Problem.ROBUST_BREAKDOWN: _describe_robust_breakdown,
     Problem.LONE_LANDMARKS: (
-        "Seen in one shape only: landmark {labels}. That tells nothing about the reference; it was "
+        "Visible in one shape only: landmark {labels}. That tells nothing about the reference; it was "
         "left out of the solve and placed by its shape's warp."
     ),
     Problem.SPARSE_LANDMARKS: (

@@ -70,7 +70,7 @@ def merge_label_orders(sequences: Sequence[Sequence[str]]) -> Labels:
     """Merge labels in an order that agrees with every sequence, else by first appearance.
 
     A specimen that lacks landmarks lists fewer labels, so the order of the whole set is in
-    none of them alone: it is a topological order of "stands before", the labels seen first
+    none of them alone: it is a topological order of "stands before", the labels read first
     going first where that leaves a choice.
     """
     if len(sequences) == 1:

@@ -148,7 +148,7 @@ def _explain_unequal_counts(
     names = [_abbreviate_name(specimen) if several else str(specimen) for specimen in odd]
     counts = [f"{k} has {len(specimen.points)}" for k, specimen in zip(names, odd, strict=True)]
     meshes = any(document.metadata.get("format") in _MESHES for _, document in read)
-    remedy = "Put NA where a landmark was not seen"
+    remedy = "Put NA where a landmark is missing"
     if meshes:
         remedy = "The vertices of meshes must correspond one by one"
     elif usual >= max(2, len(odd)):
@@ -261,7 +261,7 @@ def _require_whole_landmarks(
     half = unknown.any(axis=2) & ~unknown.all(axis=2)
     for wrong, problem, remedy in (
         (half, "is half missing", "Give all its coordinates, or NA for all of them."),
-        (np.isinf(points).any(axis=2), "has an infinite coordinate", "Use NA if it was not seen."),
+        (np.isinf(points).any(axis=2), "has an infinite coordinate", "Use NA if it is missing."),
     ):
         if wrong.any():
             i, j = np.argwhere(wrong)[0]

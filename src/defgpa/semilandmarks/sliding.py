@@ -66,7 +66,7 @@ class SlidShapes(Shapes):
     Attributes
     ----------
     distances : array (n, m)
-        How far every landmark has moved, in the units of its shape; NaN where it was not seen.
+        How far every landmark has moved, in the units of its shape; NaN where it is missing.
     sliders : array (k,)
         The landmarks that may slide.
     criterion : array (rounds, 2, n)
@@ -134,11 +134,11 @@ def slide(
     estimator : estimator, optional
         How shapes are aligned between rounds, such as ``DefGPA()``; by similarities by default.
     max_rounds : int
-        Of alignment and sliding.
+        Maximum number of iterations of alignment and sliding.
     tolerance : float
         The end is when a round lowers the criterion of all shapes together by less than this share.
     progress : callable (done, total), optional
-        Told after how many of at most how many rounds it is.
+        Called after every iteration with its number and the maximum.
 
     Returns
     -------

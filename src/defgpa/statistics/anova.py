@@ -156,7 +156,7 @@ class ProcrustesAnova(EffectRows):
             The formula of the reduced model whose residuals are permuted; by default the terms
             that have none of the factors in them: "all these groups have one mean".
         progress : callable (done, total), optional
-            Told how many permutations are done.
+            Called with the number of permutations that are done.
 
         Examples
         --------

@@ -56,7 +56,7 @@ def find_pairs(shapes: Array) -> MirrorPairs:
     Parameters
     ----------
     shapes : array (m, d) or (n, m, d)
-        All landmarks seen. Of several shapes, superimposed, the pairs of their mean.
+        Without missing landmarks. Of several shapes, superimposed, the pairs of their mean.
 
     Returns
     -------

@@ -50,7 +50,7 @@ class Outliers:
     flagged : array (n,) of bool
         Beyond the limit.
     landmark_distances : array (n, m)
-        Of a landmark from its leave-one-out prediction, over centroid size; NaN where not seen.
+        Of a landmark from its leave-one-out prediction, over centroid size; NaN where missing.
     landmark_scores : array (n, m)
         The same over what is usual for this landmark (its median over the specimens).
     landmark_flagged : array (n, m) of bool

@@ -96,7 +96,7 @@ def repeatability(
     x : Alignment, Shapes or array (n, m, d)
         As in `procrustes_anova`.
     individual : sequence of n labels
-        Who each shape is of.
+        Individual of each shape.
     space, superimpose
         As in `procrustes_anova`.
 

@@ -177,11 +177,11 @@ def symmetry(
         Landmarks that mirror each other, by number (from 0) or label; all others are on the
         midline. Without pairs and sides, they are found from the mean shape's own mirror plane.
     individual : sequence of n labels, optional
-        Who each shape is of; every shape someone else's by default.
+        Individual of each shape; by default every shape is of another one.
     side : sequence of n labels, optional
         Left or right, where every shape is one side (matching symmetry).
     replicate : sequence of n labels, optional
-        Which measurement it is; several shapes of one individual and side are replicates anyway.
+        Number of the measurement; several shapes of one individual and side are replicates anyway.
     n_permutations, seed, space, progress
         As in `procrustes_anova`.
 

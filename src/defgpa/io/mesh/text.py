@@ -294,7 +294,7 @@ def _warn_of_loss(path: Path, kind: str, mesh: Mesh, losses: Sequence[str]) -> N
     """Warn of the parts of a mesh that a format leaves out, and refuse vertices it cannot write."""
     if not np.isfinite(mesh.vertices).all():
         raise FormatError(
-            f"{path} cannot be written: some vertices are not seen, and {kind} has no way to say "
+            f"{path} cannot be written: some vertices are missing, and {kind} has no way to say "
             "so. Use PLY, VTK or .npz."
         )
     if losses:
