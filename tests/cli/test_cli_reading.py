@@ -77,7 +77,7 @@ def unfinished(tmp_path):
 def test_info_shows_unfinished_specimens_and_a_fit_names_all_of_them(run, unfinished, tmp_path):
     out, err = run.succeed("info", unfinished)
     assert "most have 14 landmarks): 'wing b' (13), 'wing e' (11)" in err
-    assert "2, left out here; a fit needs --drop-incomplete" in out
+    assert "2, left out, as a fit does with --drop-incomplete" in out
     assert run.json("info", unfinished)["incomplete"] == ["wing b", "wing e"]
     for words in ((), ("--lenient",)):
         err = run.refuse("fit", unfinished, "-o", tmp_path / "out", *words)

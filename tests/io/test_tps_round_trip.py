@@ -63,7 +63,7 @@ def test_real_files_keep_every_field(path, tmp_path):
 
 TPS = (
     "LM=2\n10 20\n30.5 NA\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6.25\n"
-    "IMAGE=a.jpg\nID=7\nSCALE=0.0123\nLM=2\n1 2\n3 4\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
+    "IMAGE=a.jpg\nID=7\nVARIABLES=sex=m;age=3\nSCALE=0.0123\nLM=2\n1 2\n3 4\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
     "IMAGE=b.jpg\nID=9\nCOMMENT=no scale\n"
 )
 
@@ -73,6 +73,7 @@ def test_pixels_scale_and_curves_are_written_as_they_were_read(tmp_path):
     with pytest.warns(DefgpaWarning, match="have no SCALE"):
         shapes = read_shapes(tmp_path / "a.tps")
     assert shapes.points[0, 0].tolist() == [10 * 0.0123, 20 * 0.0123]
+    assert shapes.metadata["variables"] == ({"VARIABLES": "sex=m;age=3"}, None)
     write_shapes(shapes, tmp_path / "b.tps")
     require_equal_fields(split_fields(tmp_path / "a.tps"), split_fields(tmp_path / "b.tps"))
     with pytest.warns(DefgpaWarning, match="have no SCALE"):

@@ -107,7 +107,7 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
         )
     if summary["incomplete"]:
         n = len(summary["incomplete"])
-        rows.append(["unfinished", f"{n}, left out here; a fit needs --drop-incomplete"])
+        rows.append(["unfinished", f"{n}, left out, as a fit does with --drop-incomplete"])
     console.table("Contents", ["", ""], rows)
 
 

@@ -412,8 +412,8 @@ _MESSAGES: Mapping[Problem, str | Callable[[Finding], str]] = {
     Problem.REJECTED_SHAPES: _describe_rejected_shapes,
     Problem.ROBUST_BREAKDOWN: _describe_robust_breakdown,
     Problem.LONE_LANDMARKS: (
-        "Visible in one shape only: landmark {labels}. That tells nothing about the reference; it was "
-        "left out of the solve and placed by its shape's warp."
+        "Visible in one shape only: landmark {labels}. That tells nothing about the reference; it "
+        "was left out of the solve and placed by its shape's warp."
     ),
     Problem.SPARSE_LANDMARKS: (
         "{landmarks:.0f} of {of:.0f} landmarks are seen in at most {views:.0f} of {shapes:.0f} "

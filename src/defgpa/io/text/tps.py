@@ -48,6 +48,7 @@ _WITH_POINTS = (*_LANDMARKS, "POINTS")
 _BATCH = 2**17  # characters of rows that are parsed at once
 _ON_CURVES = ("CURVES", "OUTLINES", "POINTS")
 _NO_POINTS = np.empty((0, 0))
+_VARIABLES = "VARIABLES"  # as tpsDig writes them: kept as one text
 _NAMES = ("ID", "IMAGE", "SCALE", "COMMENT")
 _WITHOUT_ROWS = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may follow these
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
@@ -253,7 +254,13 @@ def _build_specimen(
             points = points * scale
     words = {entry.key: entry.value for entry in record if entry.value}
     image, identifier = words.get("IMAGE", ""), words.get("ID", "")
-    metadata = {"images": image or None, "scales": scale, "comments": words.get("COMMENT")}
+    variables = {_VARIABLES: words[_VARIABLES]} if _VARIABLES in words else None
+    metadata = {
+        "images": image or None,
+        "scales": scale,
+        "comments": words.get("COMMENT"),
+        "variables": variables,
+    }
     return Specimen(
         name=identifier
         or name_after_count.strip()
@@ -350,6 +357,7 @@ def _format_words(metadata: Metadata, shape: int, name: str) -> list[str]:
         ("IMAGE", (metadata.get("images") or {shape: None})[shape]),
         ("ID", variables.get(IDENTIFIER, name)),
         ("COMMENT", (metadata.get("comments") or {shape: None})[shape]),
+        (_VARIABLES, variables.get(_VARIABLES)),
     )
     return [f"{key}={' '.join(str(value).split()) or name}" for key, value in fields if value]
 
