@@ -63,7 +63,8 @@ def test_real_files_keep_every_field(path, tmp_path):
 
 TPS = (
     "LM=2\n10 20\n30.5 NA\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6.25\n"
-    "IMAGE=a.jpg\nID=7\nVARIABLES=sex=m;age=3\nSCALE=0.0123\nLM=2\n1 2\n3 4\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
+    "IMAGE=a.jpg\nID=7\nVARIABLES=sex=m;age=3\nSCALE=0.0123\n"
+    "LM=2\n1 2\n3 4\nCURVES=1\nPOINTS=3\n1 2\n3 4\n5 6\n"
     "IMAGE=b.jpg\nID=9\nCOMMENT=no scale\n"
 )
 
