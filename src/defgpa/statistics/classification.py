@@ -67,6 +67,8 @@ class Classification(Rows):
         Distances between group means, and P by permuting the groups.
     provenance : Provenance
         Which coordinates were analysed.
+    n_permutations : int
+        Of the groups, behind P of distances.
     """
 
     _columns = ("name", "group", "assigned", "probability")
@@ -92,6 +94,7 @@ class Classification(Rows):
     mahalanobis_p: Array
     procrustes_p: Array
     provenance: Provenance
+    n_permutations: int
 
     def further_tables(self) -> dict[str, Table]:
         """Return the confusion table and the counts of correct classifications, by name."""
@@ -126,7 +129,8 @@ class Classification(Rows):
         table = align_columns([("", *self.groups), *rows])
         pairs = align_columns([("", "Mahalanobis", "P", "Procrustes", "P"), *self.distance_cells()])
         meaning = "Rows: groups of the specimens; columns: how they were classified"
-        return f"{head}\n{self.provenance}\n\n{meaning}\n{table}\n\n{pairs}"
+        chance = f"Distances between groups, with {self.n_permutations} permutations of the groups"
+        return f"{head}\n{self.provenance}\n\n{meaning}\n{table}\n\n{chance}\n{pairs}"
 
     __repr__ = __str__
 
@@ -260,6 +264,7 @@ def classify(
         left_out,
         *distances,
         sample.provenance,
+        n_permutations,
     )
 
 

@@ -124,8 +124,9 @@ class TwoBlockPLS(Rows):
     def __str__(self) -> str:
         head = f"Two-block PLS: r {self.r:.5f}, Z {format_number(self.z)}, P {format_p(self.p)}"
         rows = [(str(k), format_number(v), f"{share:.1%}") for k, v, share in self._rows()[:8]]
-        table = align_columns([("axis", "singular value", "share"), *rows])
-        return f"{head}\n{self.provenance}\n\n{table}"
+        table = align_columns([("axis", "singular value", "squared covariance"), *rows])
+        chance = f"{len(self.permuted)} permutations of the specimens of one block"
+        return f"{head}\n{self.provenance}\n{chance}\n\n{table}"
 
     __repr__ = __str__
 

@@ -41,6 +41,8 @@ class LandmarkDifferences(Rows):
         P of every landmark, and the same adjusted for false discoveries.
     provenance : Provenance
         Which coordinates were analysed.
+    n_permutations : int
+        Of the groups, behind P.
     """
 
     _columns = ("landmark", "distance", "p", "q")
@@ -53,6 +55,7 @@ class LandmarkDifferences(Rows):
     p: Array
     q: Array
     provenance: Provenance
+    n_permutations: int
 
     @property
     def distances(self) -> Array:
@@ -70,7 +73,9 @@ class LandmarkDifferences(Rows):
 
     def __str__(self) -> str:
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"
-        return f"{title}\n{self.provenance}\n\n{align_columns([self._columns, *self.cells()])}"
+        chance = f"{self.n_permutations} permutations of the groups"
+        table = align_columns([self._columns, *self.cells()])
+        return f"{title}\n{self.provenance}\n{chance}\n\n{table}"
 
     __repr__ = __str__
 
@@ -148,6 +153,7 @@ def landmark_differences(
         p,
         discovery_rate(p),
         sample.provenance,
+        n_permutations,
     )
 
 

@@ -84,7 +84,8 @@ class EvolutionaryRates(PairRows):
         head = f"Rates of evolution: ratio {format_number(self.ratio)}, Z {format_number(self.z)}, "
         groups = zip(self.names, self.counts, self.rates, strict=True)
         rates = [(name, str(count), format_number(rate)) for name, count, rate in groups]
-        lines = [head + f"P {format_p(self.p)}", str(self.provenance), ""]
+        chance = f"{len(self.permuted)} permutations of the species, whitened along the tree"
+        lines = [head + f"P {format_p(self.p)}", str(self.provenance), chance, ""]
         lines.append(align_columns([("", "species", "rate"), *rates]))
         if len(self.names) > 2:
             lines += ["", align_columns([("", "ratio", "P"), *self.cells()])]

@@ -22,7 +22,12 @@ from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
-from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
+from defgpa.statistics.permutation import (
+    Permutations,
+    compare_with_chance,
+    describe_chance,
+    reaches_observed,
+)
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import PairRows, Row, Table, list_pairs
 
@@ -51,6 +56,8 @@ class GroupAllometry(PairRows):
         ‖slope‖.
     length_p, angles, angle_p : array (g, g)
         P of the differences of lengths; angles between slopes in degrees, and P of them.
+    chance : str
+        What chance did to the residuals for these, see `group_allometry`.
     """
 
     _columns = ("a", "b", "length_difference", "length_p", "angle", "angle_p")
@@ -68,6 +75,7 @@ class GroupAllometry(PairRows):
     length_p: Array
     angles: Array
     angle_p: Array
+    chance: str
 
     @property
     def provenance(self) -> Provenance:
@@ -121,7 +129,9 @@ class GroupAllometry(PairRows):
         named = zip(self.groups, map(format_number, self.lengths), strict=True)
         lengths = align_columns([("", "slope length"), *named])
         pairs = align_columns([("", "length difference", "P", "angle", "P"), *self.cells()])
-        return f"{self.anova}\n\n{lengths}\n\n{pairs}"
+        how = describe_chance(self.anova.permutations.count, self.chance)
+        chance = f"Slopes compared: {how} of the model of one common slope"
+        return f"{self.anova}\n\n{chance}\n\n{lengths}\n\n{pairs}"
 
     __repr__ = __str__
 
@@ -208,6 +218,7 @@ def group_allometry(
         length_p,
         angles,
         angle_p,
+        chance,
     )
 
 

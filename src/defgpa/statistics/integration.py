@@ -81,7 +81,13 @@ class ModuleTest(Rows):
             low, high = map(format_number, self.interval)
             head += f", 95 % interval {low} – {high}"
         rows = [(f"{a} – {b}", format_number(value)) for a, b, value in self._rows()]
-        return f"{head}\n{self.provenance}\n\n{align_columns([('', self.statistic), *rows])}"
+        chance = (
+            "permutations of the specimens, independent in each module"
+            if self.statistic == "r-PLS"
+            else "assignments of landmarks to modules at random"
+        )
+        table = align_columns([("", self.statistic), *rows])
+        return f"{head}\n{self.provenance}\n{len(self.permuted)} {chance}\n\n{table}"
 
     __repr__ = __str__
 

@@ -66,7 +66,8 @@ class MeasurementError(EffectRows):
             f"Measurement error of {len(self.replicates)} replicates: systematic share "
             f"{self.eta_squared:.1%}, signal to noise {format_number(self.signal_to_noise)}"
         )
-        return f"{head}\n{self.provenance}\n\n{self.table}"
+        chance = f"{len(self.permuted)} permutations of the replicates within subjects"
+        return f"{head}\n{self.provenance}\n{chance}\n\n{self.table}"
 
     __repr__ = __str__
 

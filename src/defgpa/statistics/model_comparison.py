@@ -38,7 +38,9 @@ class ModelComparison(EffectRows):
     provenance: Provenance
 
     def __str__(self) -> str:
-        return f"{self.full}, compared with {self.reduced}\n{self.provenance}\n\n{self.table}"
+        head = f"{self.full}, compared with {self.reduced}\n{self.provenance}"
+        chance = f"{len(self.permuted)} permutations of the residuals of {self.reduced}"
+        return f"{head}\n{chance}\n\n{self.table}"
 
     __repr__ = __str__
 

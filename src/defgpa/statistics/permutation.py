@@ -167,6 +167,11 @@ def require_chance(chance: str) -> None:
         raise DefgpaError(f"'chance' is 'rotations' or 'residuals'; got {chance!r}.")
 
 
+def describe_chance(count: int, chance: str) -> str:
+    """Say how often residuals were rotated or permuted."""
+    return f"{count} {'rotations' if chance == 'rotations' else 'permutations'} of the residuals"
+
+
 def compress_columns(Y: Array) -> Array:
     """Return at most n columns with the same products of rows, hence the same projections."""
     if Y.shape[1] <= len(Y):

@@ -74,6 +74,8 @@ class Symmetry(EffectRows):
         The side that was mirrored, for matching symmetry.
     provenance : Provenance
         Which coordinates were analysed.
+    n_permutations : int
+        Behind P.
     size_table : EffectTable or None
         The same two-way table of log centroid size, for matching symmetry.
     """
@@ -87,13 +89,15 @@ class Symmetry(EffectRows):
     mirror_pairs: MirrorPairs | None
     mirrored_side: str | None
     provenance: Provenance
+    n_permutations: int
     size_table: EffectTable | None = None
 
     def __str__(self) -> str:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
         da, fa = self.directional_index, self.fluctuating_index
         indices = f"Directional {da:.5g}, fluctuating {fa:.5g} (RMS)"
-        text = f"{head}\n{self.provenance}\n\n{self.table}\n\n{indices}"
+        chance = f"{self.n_permutations} permutations; for side, individuals turned around"
+        text = f"{head}\n{self.provenance}\n{chance}\n\n{self.table}\n\n{indices}"
         if self.size_table is None:
             return text
         return f"{text}\n\nAsymmetry of size (log centroid size)\n{self.size_table}"
@@ -240,7 +244,10 @@ def _analyse_object(
     x = tangent_space(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
     table, sym, asym = _decompose(x, np.tile(codes, 2), sides, permutations, copies=2)
-    return Symmetry("object", table, names, sym, asym, chosen, mirror, None, sample.provenance)
+    return Symmetry(
+        *("object", table, names, sym, asym, chosen, mirror, None, sample.provenance),
+        permutations.count,
+    )
 
 
 def _analyse_matching(
@@ -269,7 +276,8 @@ def _analyse_matching(
     log_sizes = np.log(sample.sizes)[:, None, None]
     by_size, *_ = _decompose(log_sizes, codes, sides, permutations, copies=1)
     return Symmetry(
-        "matching", table, names, sym, asym, (), None, flipped, sample.provenance, by_size
+        *("matching", table, names, sym, asym, (), None, flipped, sample.provenance),
+        *(permutations.count, by_size),
     )
 
 

@@ -20,7 +20,12 @@ from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
-from defgpa.statistics.permutation import Permutations, compare_with_chance, reaches_observed
+from defgpa.statistics.permutation import (
+    Permutations,
+    compare_with_chance,
+    describe_chance,
+    reaches_observed,
+)
 from defgpa.statistics.sample import Analysed, Provenance, build_sample
 from defgpa.statistics.table import PairRows, Row, Table, list_pairs
 
@@ -41,6 +46,10 @@ class Trajectories(PairRows):
         paths, each with P. Forms are NaN with two stages.
     provenance : Provenance
         Which coordinates were analysed.
+    n_permutations : int
+        Behind every P.
+    chance : str
+        What chance did to the residuals, see `trajectories`.
     """
 
     _columns = ("a", "b", "length_difference", "length_p", "angle", "angle_p", "form", "form_p")
@@ -55,6 +64,8 @@ class Trajectories(PairRows):
     form_distances: Array
     form_p: Array
     provenance: Provenance
+    n_permutations: int
+    chance: str
 
     def further_tables(self) -> dict[str, Table]:
         """Return the length of every path, as a table by name."""
@@ -78,7 +89,9 @@ class Trajectories(PairRows):
         header = ("", "length difference", "P", "angle", "P", "form", "P")[: len(cells[0])]
         pairs = align_columns([header, *cells])
         head = f"Trajectories through {len(self.stages)} stages: {', '.join(self.stages)}"
-        return f"{head}\n{self.provenance}\n\n{paths}\n\n{pairs}"
+        how = describe_chance(self.n_permutations, self.chance)
+        chance = f"{how} of the model without an interaction"
+        return f"{head}\n{self.provenance}\n{chance}\n\n{paths}\n\n{pairs}"
 
     __repr__ = __str__
 
@@ -165,7 +178,7 @@ def trajectories(
     return Trajectories(
         *(names, steps, means, lengths),
         *(length_p, angles, angle_p, forms, form_p),
-        sample.provenance,
+        *(sample.provenance, n_permutations, chance),
     )
 
 
