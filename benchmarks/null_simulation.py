@@ -1,13 +1,12 @@
 """Simulate sets without any effect, and report how often each statistic finds one.
 
-    python benchmarks/null_simulation.py --sets 500
-    python benchmarks/null_simulation.py --sets 500 --missing 0.2
+    python benchmarks/null_simulation.py --sets 500 --missing 0 0.2
     python benchmarks/null_simulation.py --sets 500 --missing 0.2 --imputations 10 \\
         --only anova,allometry,disparity
 
 Specimens are one mean shape with smooth variation, noise, random pose and size; groups and
-covariates are drawn independently of shape. For every statistic the share of P ≤ 0.05 and the
-Kolmogorov distance of P from the uniform distribution are printed.
+covariates are drawn independently of shape. Printed is the table of docs/groups.md: for every
+statistic the share of P ≤ 0.05 and the Kolmogorov distance of P from the uniform distribution.
 """
 
 from __future__ import annotations
@@ -76,7 +75,35 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
     def anova(sample: Sample, seed: int) -> Chances:
         data = {"k": halves()}
         model = statistics.procrustes_anova("shape ~ k", sample, data, seed=seed, **pooled)
-        return {"anova": model["k"].p, "pairwise": model.pairwise("k").p[0, 1]}
+        return {"`procrustes_anova`": model["k"].p}
+
+    def pairwise(sample: Sample, seed: int) -> Chances:
+        data = {"k": list("abc") * (N_SPECIMENS // 3), "z": draw_covariate(seed)}
+        model = statistics.procrustes_anova("shape ~ z + k", sample, data, seed=seed, **pooled)
+        return {"`pairwise`, three groups and a covariate": model.pairwise("k").p[0, 1]}
+
+    def types(sample: Sample, seed: int) -> Chances:
+        rng = np.random.default_rng([12, seed])  # groups of unequal size that go with each other
+        data = {"k": halves(), "site": rng.permutation(["u"] * 8 + ["v"] * (N_SPECIMENS - 8))}
+        rows = {}
+        for number in (2, 3):
+            model = statistics.procrustes_anova(
+                "shape ~ k * site", sample, data, seed=seed, ss_type=number, **pooled
+            )
+            rows[f"`procrustes_anova(ss_type={number})`, factor"] = model["k"].p
+        return rows | {"`procrustes_anova`, interaction": model["k:site"].p}
+
+    def error(sample: Sample, seed: int) -> Chances:
+        # six families differ in any direction; the two kinds that they belong to do not
+        families = np.arange(N_SPECIMENS) // 4
+        steps = np.random.default_rng([13, seed]).normal(size=(6, N_LANDMARKS, 2))
+        related = sample.shapes.with_points(sample.tangents + 0.02 * steps[families])
+        data = {"k": halves(), "family": [f"family {number}" for number in families]}
+        model = statistics.procrustes_anova(
+            *("shape ~ k + k:family", build_sample(related, superimpose=False), data),
+            **{"seed": seed, "error": {"k": "k:family"}, **chance},
+        )
+        return {"`procrustes_anova(error=)`": model["k"].p}
 
     def models(sample: Sample, seed: int) -> Chances:
         data = {"k": halves()}
@@ -84,22 +111,29 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
             statistics.procrustes_anova(formula, sample, data, seed=seed, **chance)
             for formula in ("shape ~ log(size)", "shape ~ log(size) + k")
         )
-        return {"models": statistics.compare_models(small, large).table["added terms"].p}
+        return {"`compare_models`": statistics.compare_models(small, large).table["added terms"].p}
 
     def allometry(sample: Sample, seed: int) -> Chances:
         found = statistics.allometry(sample, seed=seed, **pooled)
-        return {"allometry": found.anova["log(size)"].p}
+        return {"`allometry`": found.anova["log(size)"].p}
 
     def landmarks(sample: Sample, seed: int) -> Chances:
         found = statistics.landmark_differences(sample, halves(), seed=seed, **chance)
-        return {"landmarks": found.p[0]}
+        return {"`landmark_differences`": found.p[0]}
 
     def disparity(sample: Sample, seed: int) -> Chances:
-        return {"disparity": statistics.disparity(sample, halves(), seed=seed, **pooled).p[0, 1]}
+        about_mean, about_model = (
+            statistics.disparity(sample, halves(), formula, seed=seed, **pooled)
+            for formula in ("shape ~ 1", "shape ~ log(size)")
+        )
+        return {
+            "`disparity`": about_mean.p[0, 1],
+            "`disparity`, about log size": about_model.p[0, 1],
+        }
 
     def covariation(sample: Sample, seed: int) -> Chances:
         y = np.random.default_rng([5, seed]).normal(size=(N_SPECIMENS, 3))
-        return {"covariation": statistics.two_block_pls(sample, y, seed=seed, **chance).p}
+        return {"`two_block_pls`": statistics.two_block_pls(sample, y, seed=seed, **chance).p}
 
     def slopes(sample: Sample, seed: int) -> Chances:
         # both groups change with size in the same way; without any change angles are undefined
@@ -107,7 +141,10 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         found = statistics.group_allometry(
             add_change(sample, logs), halves(), np.exp(logs), seed=seed, **chance
         )
-        return {"slope angle": found.angle_p[0, 1], "slope length": found.length_p[0, 1]}
+        return {
+            "`group_allometry`, angles": found.angle_p[0, 1],
+            "`group_allometry`, lengths": found.length_p[0, 1],
+        }
 
     def trajectories(sample: Sample, seed: int) -> Chances:
         # both groups change from stage to stage in the same way
@@ -116,43 +153,70 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
             add_change(sample, 0.5 * stages), halves(), stages, seed=seed, **chance
         )
         return {
-            "path angle": found.angle_p[0, 1],
-            "path length": found.length_p[0, 1],
-            "path form": found.form_p[0, 1],
+            "`trajectories`, angles": found.angle_p[0, 1],
+            "`trajectories`, lengths": found.length_p[0, 1],
+            "`trajectories`, forms": found.form_p[0, 1],
         }
 
     def classify(sample: Sample, seed: int) -> Chances:
         found = statistics.classify(sample, halves(), 4, seed=seed, **chance)
-        return {"mahalanobis": found.mahalanobis_p[0, 1], "procrustes": found.procrustes_p[0, 1]}
+        return {
+            "`classify`, Mahalanobis distance": found.mahalanobis_p[0, 1],
+            "`classify`, Procrustes distance": found.procrustes_p[0, 1],
+        }
 
     def symmetry(sample: Sample, seed: int) -> Chances:
-        who, side = np.arange(N_SPECIMENS) // 4, np.arange(N_SPECIMENS) // 2 % 2
-        found = statistics.symmetry(sample, individual=who, side=side, seed=seed, **chance)
-        return {"directional": found["side"].p, "fluctuating": found["individual:side"].p}
+        pairs = np.arange(N_SPECIMENS)
+        once = statistics.symmetry(
+            sample, individual=pairs // 2, side=pairs % 2, seed=seed, **chance
+        )
+        twice = statistics.symmetry(
+            sample, individual=pairs // 4, side=pairs // 2 % 2, seed=seed, **chance
+        )
+        return {
+            "`symmetry`, directional": once["side"].p,
+            "`symmetry`, fluctuating": twice["individual:side"].p,
+            "`symmetry`, directional in size": once.size_table["side"].p,
+            "`symmetry`, fluctuating in size": twice.size_table["individual:side"].p,
+        }
+
+    def both_sides(sample: Sample, seed: int) -> Chances:
+        # the second half of the landmarks mirrors the first, but for errors of measurement
+        half = sample.tangents[np.arange(N_SPECIMENS) // 2 * 2, : N_LANDMARKS // 2] + [0.5, 0.0]
+        whole = np.concatenate([half, half * [-1.0, 1.0]], axis=1)
+        whole += 0.01 * np.random.default_rng([14, seed]).normal(size=whole.shape)
+        pairs = [(j, j + N_LANDMARKS // 2) for j in range(N_LANDMARKS // 2)]
+        found = statistics.symmetry(
+            whole, pairs, individual=np.arange(N_SPECIMENS) // 2, seed=seed, **chance
+        )
+        return {
+            "`symmetry(pairs=)`, directional": found["side"].p,
+            "`symmetry(pairs=)`, fluctuating": found["individual:side"].p,
+        }
 
     def measurement(sample: Sample, seed: int) -> Chances:
         who = np.arange(N_SPECIMENS) // 2
         found = statistics.measurement_error(
             sample, who, np.arange(N_SPECIMENS) % 2, seed=seed, **chance
         )
-        return {"measurement": found.table["replicate"].p}
+        return {"`measurement_error`": found.table["replicate"].p}
 
     def signal(sample: Sample, seed: int) -> Chances:
         found = statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance)
-        return {"signal": found.p}
+        return {"`phylogenetic_signal`": found.p}
 
     def rates(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
         found = statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance)
-        return {"rates": found.p}
+        return {"`evolutionary_rates`": found.p}
 
     def pgls(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
-        data = {"z": np.random.default_rng([5, seed]).normal(size=N_SPECIMENS)}
+        data = {"z": draw_covariate(seed)}
         model = statistics.procrustes_anova(
             "shape ~ z", evolved, data, seed=seed, tree=make_tree(), **chance
         )
-        return {"pgls": model["z"].p}
+        return {"`procrustes_anova(tree=)`": model["z"].p}
 
     def integration(sample: Sample, seed: int) -> Chances:
         blocks = sample.tangents - sample.tangents.mean(axis=0)
@@ -161,18 +225,34 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         unrelated = np.concatenate([blocks[:, :half], blocks[order, half:]], axis=1)
         given = build_sample(sample.tangents.mean(axis=0) + unrelated, superimpose=False)
         found = statistics.integration(given, make_modules(None), seed=seed, **chance)
-        return {"integration": found.p}
+        return {"`integration`": found.p}
 
     def modularity(sample: Sample, seed: int) -> Chances:
         modules = make_modules(seed)
         found = statistics.modularity(sample, modules, seed=seed, interval=False, **chance)
-        return {"modularity": found.p}
+        return {"`modularity`": found.p}
+
+    def effects(sample: Sample, seed: int) -> Chances:
+        # two data sets of one population
+        chosen = np.random.default_rng([15, seed]).permutation(N_SPECIMENS).reshape(2, -1)
+        modules = make_modules(None)
+        both = [
+            statistics.integration(sample.take(rows), modules, seed=seed, **chance)
+            for rows in chosen
+        ]
+        return {"`compare_effect_sizes`, r-PLS": statistics.compare_effect_sizes(both).p[0, 1]}
 
     tests = (
-        *(anova, models, allometry, landmarks, disparity, covariation, slopes, trajectories),
-        *(classify, symmetry, measurement, signal, rates, pgls, integration, modularity),
+        *(anova, pairwise, types, error, models, allometry, landmarks, disparity, covariation),
+        *(slopes, trajectories, classify, symmetry, both_sides, measurement),
+        *(signal, rates, pgls, integration, modularity, effects),
     )
     return {test.__name__: test for test in tests}
+
+
+def draw_covariate(seed: int) -> Array:
+    """Draw a number for every specimen, independent of its shape."""
+    return np.random.default_rng([5, seed]).normal(size=N_SPECIMENS)
 
 
 def make_tree() -> statistics.Phylogeny:
@@ -221,17 +301,27 @@ def simulate_p(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=int, default=500)
-    parser.add_argument("--missing", type=float, default=0.0, help="share of missing landmarks")
+    parser.add_argument(
+        "--missing", type=float, nargs="+", default=[0.0], help="shares of missing landmarks"
+    )
     parser.add_argument("--one-group", action="store_true", help="mostly missing in one group")
     parser.add_argument("--imputations", type=int, default=0)
     parser.add_argument("--only", help="names of tests, joined by commas")
     options = parser.parse_args()
     tests = list_tests(options.imputations)
     chosen = [tests[name] for name in (options.only or ",".join(tests)).split(",")]
-    values = simulate_p(chosen, options.sets, options.missing, options.one_group)
-    for name, p in values.items():
-        distance = kstest(p, "uniform").statistic
-        print(f"{name:16s} P ≤ 0.05: {np.mean(p <= 0.05):.3f}  Kolmogorov: {distance:.3f}")
+    columns = [
+        simulate_p(chosen, options.sets, missing, options.one_group) for missing in options.missing
+    ]
+    heads = [f"{missing:.0%} missing: P ≤ 0.05 | distance" for missing in options.missing]
+    print("|".join(["", " test ", *(f" {head} " for head in heads), ""]))
+    print("|---" * (1 + 2 * len(heads)) + "|")
+    for name in columns[0]:
+        found = [values[name] for values in columns]
+        cells = [
+            f" {np.mean(p <= 0.05):.1%} | {kstest(p, 'uniform').statistic:.3f} " for p in found
+        ]
+        print("|".join(["", f" {name} ", *cells, ""]))
 
 
 if __name__ == "__main__":

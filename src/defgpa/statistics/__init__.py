@@ -30,13 +30,13 @@ from defgpa.statistics.phylogenetic_signal import PhylogeneticSignal, phylogenet
 from defgpa.statistics.phylogeny import Phylogeny, read_tree
 from defgpa.statistics.principal_components import ShapePCA, SumsOfSquares
 from defgpa.statistics.repeatability import Repeatability, repeatability
-from defgpa.statistics.sample import Provenance, Sample, build_sample, centroid_sizes
+from defgpa.statistics.sample import Provenance, Sample, build_sample
 from defgpa.statistics.species import average_species, match_tree
 from defgpa.statistics.specimens import specimens
+from defgpa.statistics.superimposed import centroid_sizes, tangent_space
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable
 from defgpa.statistics.trajectories import Trajectories, trajectories
-from defgpa.tangent_space import tangent_space
 
 __all__ = [
     "Allometry",

@@ -193,6 +193,7 @@ def design(
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
+    _refuse_constants(table[[c for c in table if str(c) in matrix.model_spec.required_variables]])
     columns = np.asarray(matrix, dtype=np.float64)
     if not (np.abs(columns) < _MAX_VALUE).all():
         raise ShapeError(
@@ -201,6 +202,17 @@ def design(
         )
     terms, slices = tuple(spans), tuple(spans.values())
     return Design(terms, columns, slices, matrix.model_spec, table, whitening)
+
+
+def _refuse_constants(used: pd.DataFrame) -> None:
+    """Raise a ShapeError if a column of the formula has the same value for all shapes."""
+    constant = [str(name) for name in used if len(used) > 1 and used[name].nunique() == 1]
+    if constant:
+        value = str(used[constant[0]].iloc[0])[:40]
+        raise ShapeError(
+            f"Column {constant[0]!r} is {value!r} for all shapes, so shape cannot depend on it. "
+            "Leave it out of the formula."
+        )
 
 
 def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
+from defgpa.errors import ShapeError
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.integration import ModuleTest, fill_pairs
 from defgpa.statistics.partition import Partition, parse_partition
@@ -65,6 +66,12 @@ def modularity(
     sample = build_sample(x, space=space, superimpose=superimpose)
     sample.warn_of_findings()
     names, codes = parse_partition(partition, sample.shapes.landmarks)
+    single = [name for name, count in zip(names, np.bincount(codes), strict=True) if count < 2]
+    if single:
+        raise ShapeError(
+            f"Module {single[0]!r} has one landmark, so nothing covaries within it. The covariance "
+            "ratio is of modules of 2 landmarks or more."
+        )
     centred = sample.tangents - sample.tangents.mean(axis=0)
     n, m, d = centred.shape
     flat = centred.reshape(n, m * d)

@@ -349,28 +349,6 @@ def impute_tangents(
     return sample.with_imputations(n_imputations), list(sample.impute(n_imputations, seed))
 
 
-def centroid_sizes(x: Analysed) -> Array:
-    """Compute the centroid size of every specimen, √Σ ‖x − centroid‖² over its landmarks.
-
-    Parameters
-    ----------
-    x : Alignment, Shapes, array (n, m, d) with NaN, or list of arrays (m, d)
-        Missing landmarks, which would make a specimen smaller than it is, are completed first.
-
-    Returns
-    -------
-    array (n,)
-        In the units of the specimens.
-
-    Examples
-    --------
-    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
-    >>> centroid_sizes([square]).round(6)
-    array([1.414214])
-    """
-    return build_sample(x).sizes
-
-
 def _project_back(x: Analysed, superimpose: bool) -> Sample:
     if not isinstance(x, Alignment) or not superimpose:
         raise DefgpaError(
