@@ -617,7 +617,7 @@ def test_specimens_can_be_sorted_by_every_column_of_specimens_csv(page):
     assert [sizes[0], *sizes[2:]] == table["procrustes_distance"]
 
 
-def test_the_answers_need_no_network(page):
+def test_steps_answer_without_a_server(page):
     page.open_sample("wings")
     project = page.project
     state = look.describe_project(project, {})

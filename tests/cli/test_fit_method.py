@@ -124,7 +124,6 @@ def test_command_that_compare_suggests_runs_with_all_reading_options(run, tmp_pa
 
 
 def test_covariates_and_links_of_the_command_line_are_in_the_result(run, wings, tmp_path):
-
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[::-1]))
     (tmp_path / "sex.csv").write_text(table)
@@ -157,7 +156,6 @@ def test_report_takes_covariates_links_and_a_title(run, wings, tmp_path):
 
 
 def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
-
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},f\n" for name in names[:6])
     (tmp_path / "sex.csv").write_text(table)
@@ -179,7 +177,6 @@ def test_specimens_without_a_row_are_left_out_when_asked(run, wings, tmp_path):
     ],
 )
 def test_statistics_leave_out_specimens_without_a_row_when_asked(run, wings, tmp_path, words):
-
     names = defgpa.read_shapes(wings).names
     table = "name,sex\n" + "".join(f"{name},{'fm'[k % 2]}\n" for k, name in enumerate(names[:6]))
     (tmp_path / "sex.csv").write_text(table)
@@ -216,7 +213,6 @@ def test_many_mirrored_specimens_are_mirrored_at_once(run, tmp_path):
 
 
 def test_names_are_listed_in_a_file(run, wings, tmp_path):
-
     names = defgpa.read_shapes(wings).names
     (tmp_path / "names.txt").write_text(f"{names[0]}\n\n{names[3]}\n")
     target = tmp_path / "few.csv"

@@ -117,7 +117,7 @@ class TestAsValues:
         }  # fmt: skip
         assert expected <= {str(problem) for problem in Problem}
 
-    def test_an_alignment_is_stored_with_them(self, tmp_path):
+    def test_a_stored_alignment_keeps_its_findings(self, tmp_path):
         points = smooth_family()
         points[1:, 3] = np.nan
         before = DefGPA().align(points)

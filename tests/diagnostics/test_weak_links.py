@@ -278,7 +278,7 @@ class TestWhatOnlyTheSpectrumShows:
         )
         assert fitted.diagnostics.cohesion > 0.3
 
-    def test_full_shapes_cohere(self):
+    def test_cohesion_of_full_shapes_is_one(self):
         assert DefGPA().fit(family(3)).alignment_.diagnostics.cohesion == 1
 
     @pytest.mark.parametrize(

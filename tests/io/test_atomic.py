@@ -203,7 +203,7 @@ class TestWithoutExchange:
 
         monkeypatch.setattr(atomic, "_exchange_atomically", refused)
 
-    def test_the_result_is_the_same(self, tmp_path):
+    def test_runs_without_exchange_leave_the_same_result(self, tmp_path):
         written(tmp_path / "out", OLD)
         written(tmp_path / "out", NEW)
         assert texts(tmp_path / "out") == NEW

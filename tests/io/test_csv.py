@@ -536,7 +536,7 @@ def test_what_is_known_about_specimens_survives_from_table_to_table(tmp_path, fo
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
 
 
-def test_what_has_no_place_in_a_format_is_named():
+def test_metadata_without_a_place_in_a_format_are_named():
     metadata = {"variables": ({"site": "N"},), "space": "LPS", "groups": ("a",), "links": ((0, 1),)}
     shapes = Shapes.specimens(SKULLS[:1], faces=[[0, 1, 2]], metadata=metadata)
     assert find_unsupported_metadata(shapes, "a.csv") == (

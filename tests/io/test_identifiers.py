@@ -39,7 +39,7 @@ def test_whole_numbers_that_move_with_the_specimen_are_coordinates(read):
     assert "taken as 3 landmarks in 3-D" in notes[0]
 
 
-def test_two_hands_are_enough_to_tell_identifiers_from_three_points(read):
+def test_two_specimens_are_enough_to_tell_identifiers_from_coordinates(read):
     shapes, notes = read("3142,297,1913,324,1812,434,1902,450,1901\n" + HANDS.split("\n")[1])
     assert shapes.points.shape == (2, 4, 2)
     assert "behind an identifier" in notes[0]

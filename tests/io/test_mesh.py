@@ -778,7 +778,7 @@ def turned(face):
 
 
 @pytest.mark.parametrize("attribute", ["NumberOfComponents", "offset"])
-def test_whole_numbers_of_python_are_none_in_vtp(read, attribute):
+def test_numbers_with_underscores_are_refused_in_vtp(read, attribute):
     raw = np.array(POINTS, dtype="<f8").tobytes()
     text = (
         b'<VTKFile type="PolyData" byte_order="LittleEndian"><PolyData><Piece NumberOfPoints="4">'

@@ -128,7 +128,7 @@ def test_warnings_say_which_method_they_are_about():
     assert all(message.startswith("mine: ") for message in about)
 
 
-def test_the_text_is_aligned(table):
+def test_columns_of_the_printed_table_are_aligned(table):
     head, rule, *rows, note, legend = str(table).splitlines()
     assert " ".join(head.split()) == ("method RMSE_d RMSE_r CVE RMSE_d % RMSE_r % CVE % time [s]")
     assert {len(line) for line in (head, rule, *rows)} == {len(head)}
@@ -191,7 +191,7 @@ def judged():
 
 
 class TestVerdict:
-    def test_holds_the_best_against_the_better_of_the_rigid_ones(self, judged):
+    def test_the_best_method_is_compared_with_the_better_rigid_one(self, judged):
         verdict = judged.verdict
         assert verdict.best == judged.best.name == judged.ranking[0]
         assert judged.best.relative_cve == min(row.relative_cve for row in judged)
@@ -201,7 +201,7 @@ class TestVerdict:
         np.testing.assert_allclose(verdict.gain, gain, **EXACT)
         assert not verdict.rigid
 
-    def test_its_probability_is_paired_over_landmarks(self):
+    def test_the_probability_of_a_verdict_is_paired_over_landmarks(self):
         points = smooth_family(m=30)
         methods = {"bends": DefGPA(), "rigid": EuclideanGPA(scaling=True)}
         verdict = compare(points, methods, fold_size=5).verdict
@@ -212,18 +212,18 @@ class TestVerdict:
         np.testing.assert_allclose(verdict.probability, wilcoxon(*errors).pvalue, rtol=1e-9)
         assert verdict.clear
 
-    def test_ends_the_table_with_what_to_run_next(self, judged):
+    def test_the_table_ends_with_what_to_run_next(self, judged):
         last = str(judged).splitlines()[-1]
         assert last == judged.verdict.sentence
         assert "paired over landmarks" in last
         assert last.endswith(".best.fit(shapes)")
         assert judged.verdict.sentence in judged.to_markdown()
 
-    def test_is_shown_in_one_line(self, judged):
+    def test_a_comparison_is_shown_in_one_line(self, judged):
         best = judged.ranking[0]
         assert repr(judged) == f"Comparison({len(judged)} methods, {best} predicts best)"
 
-    def test_what_it_says_to_run_runs(self, judged):
+    def test_the_next_step_of_a_verdict_runs(self, judged):
         shapes = smooth_family(m=30)
         names = vars(defgpa) | {"defgpa": defgpa, "shapes": shapes}
         assert eval(judged.verdict.next_step, names).reference_.shape == (30, 2)
@@ -247,7 +247,9 @@ class TestVerdict:
             (True, 0.2, 0.6, "b, has an error 25 % above, which may be chance (p = 0.6"),
         ],
     )
-    def test_says_how_much_and_whether_that_is_chance(self, rigid, gain, probability, sentence):
+    def test_a_verdict_says_how_much_better_and_whether_by_chance(
+        self, rigid, gain, probability, sentence
+    ):
         verdict = Verdict("a", "b", rigid, gain, probability, "go on")
         assert sentence in verdict.sentence
         assert verdict.sentence == f"{verdict.conclusion} Next: go on"
@@ -274,7 +276,7 @@ class TestVerdict:
         assert np.isnan(table.verdict.probability)
         assert not table.verdict.clear
 
-    def test_there_is_none_without_a_rigid_method(self, table):
+    def test_there_is_no_verdict_without_a_rigid_method(self, table):
         assert table.verdict is None
 
     def test_a_rigid_method_alone_is_held_against_nothing(self):

@@ -230,7 +230,7 @@ class TestCommandLine:
             summary["figures"]["rmse_reference"], expected.rmse_reference, **EXACT
         )
 
-    def test_fit_chooses_it(self, fit):
+    def test_fit_chooses_a_rigidity(self, fit):
         more = ("--points-per-axis", "2", "--fold-size", "8", "--report")
         summary = fit("--rigidity", "auto", *more)
         path = summary["smoothing_path"]

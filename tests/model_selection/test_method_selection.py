@@ -14,8 +14,8 @@ from defgpa.model_selection import method_selection, select_method
 from defgpa.model_selection.comparison import (
     MethodFigures,
     Verdict,
+    _compute_probability,
     _find_cautions,
-    _probability,
     _subtract_errors,
     _Trial,
 )
@@ -219,6 +219,6 @@ def test_probability_of_dense_landmarks_is_that_of_an_even_hundred():
     differences = _subtract_errors(*trials)
     np.testing.assert_array_equal(differences, _subtract_errors(*thinned))
     assert len(differences) == 100
-    assert 0.2 < _probability(differences) < 0.3  # 3e-19 if all of them counted
+    assert 0.2 < _compute_probability(differences) < 0.3  # 3e-19 if all of them counted
     verdict = Verdict("a", "b", False, 0.05, 5e-254)
     assert "p < 0.001" in verdict.sentence

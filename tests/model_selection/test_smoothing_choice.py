@@ -230,7 +230,7 @@ def test_face_is_best_where_its_errors_part():
 
 
 @wherever_the_best_is
-def test_the_best_is_a_fresh_estimator_and_the_given_one_stays():
+def test_the_best_estimator_is_new_and_the_given_one_unchanged():
     points = smooth_family(seed=6)
     warp = ThinPlateSpline(3, theta=2.0)
     estimator = DefGPA(warp, proportions=[5.0, 2.0]).fit(points)
@@ -274,7 +274,7 @@ def test_a_fold_that_cannot_be_fitted_is_named():
         select_smoothing(DefGPA(), points, GRID)
 
 
-def test_rigidities_of_what_has_none_are_refused():
+def test_rigidities_for_an_estimator_without_one_are_refused():
     with pytest.raises(TypeError, match="'rigidities' parameter of select_smoothing is for an Ela"):
         select_smoothing(DefGPA(), smooth_family(), GRID, rigidities=[1.0])
 

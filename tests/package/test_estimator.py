@@ -56,7 +56,7 @@ class TestManners:
         assert not hasattr(again, "alignment_")
         np.testing.assert_array_equal(again.fit(full_shapes).reference_, model.reference_)
 
-    def test_nothing_happens_before_fit(self):
+    def test_parameters_are_not_checked_before_fit(self):
         DefGPA("nonsense", solver="nonsense")  # checked in fit, not here
 
     def test_fit_returns_itself(self, full_shapes):

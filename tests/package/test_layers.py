@@ -148,7 +148,7 @@ def test_nothing_suppresses_every_exception():
         assert "except:" not in text, path
 
 
-def test_only_the_command_line_and_what_refits_know_estimators():
+def test_only_layers_that_fit_import_estimators():
     knowing = {layer_of(path) for path in MODULES if "estimators" in layers_used(path)}
     assert knowing <= {"__init__", "estimators", "model_selection", "distributed", "app", "cli"}
 

@@ -135,7 +135,7 @@ class TestTheyDoNotChange:
         with pytest.raises(TypeError):
             Shapes(FULL, metadata={"space": "LPS"}).metadata["space"] = "RAS"
 
-    def test_what_they_were_made_of_may_change(self):
+    def test_a_later_change_of_the_given_array_does_not_change_shapes(self):
         points = FULL.copy()
         shapes = Shapes(points)
         points[:] = 0
@@ -312,7 +312,7 @@ def test_bad_input_is_refused_in_one_sentence(points, options, words):
     [(points, words) for points, options, words in BAD.values() if not options],
     ids=[name for name, (_, options, _) in BAD.items() if not options],
 )
-def test_fit_refuses_the_same_in_the_same_words(points, words):
+def test_fit_refuses_bad_arrays_in_the_words_of_shapes(points, words):
     with pytest.raises(DefgpaError) as caught:
         DefGPA().fit(points)
     assert all(word in str(caught.value) for word in words)

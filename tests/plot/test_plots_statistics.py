@@ -213,7 +213,7 @@ def test_sliding_draws_before_and_after(dim):
         plot.sliding(shapes.take([0, 1]), slid, 0)
 
 
-def test_arrows_are_magnified_to_be_seen_by_a_round_number():
+def test_arrows_are_magnified_by_a_round_number():
     mean = np.array([[0, 0], [10, 0], [10, 1.0]])
     # 23.7 would be 0.15 of the geometric mean of width and height
     assert choose_magnification(np.array([0.01, 0.02]), mean, None) == 20.0

@@ -213,7 +213,7 @@ def test_what_is_drawn_is_the_alignment(page, family):
     np.testing.assert_allclose(distances(drawn["residuals"]), alignment.residuals, rtol=1e-6)
 
 
-def test_before_is_all_but_the_deformation(rng):
+def test_similar_copies_coincide_before_they_are_warped(rng):
     """Similar copies are all the same before they are warped."""
     base = rng.normal(size=(30, 2)) * [3, 2]
     copies = [rng.uniform(1, 3) * base @ rotation(rng, 2) + rng.normal(size=2) for _ in range(4)]

@@ -79,7 +79,7 @@ def test_the_bending_matrix_is_the_block_of_the_inverted_spline_system(dim):
     np.testing.assert_allclose(compute_bending_matrix(x), np.linalg.inv(system)[:15, :15], **PARITY)
 
 
-def test_what_is_affine_does_not_bend():
+def test_affine_images_have_no_bending_energy():
     x = np.random.default_rng(0).normal(size=(15, 2))
     image = x @ [[2.0, 0.3], [-0.5, 1.0]] + [4.0, 5.0]
     bending = Bending(compute_bending_matrix(x), np.ones(15, dtype=bool))

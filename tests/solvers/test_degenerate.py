@@ -396,7 +396,7 @@ class TestTheRegressions:
         np.testing.assert_allclose(cost.dense() @ np.ones(60), 0, **EXACT)
 
 
-def test_of_several_shapes_those_that_are_flat_are_laid_into_their_planes():
+def test_flat_shapes_are_projected_to_their_planes_and_others_kept():
     points = np.random.default_rng(0).normal(size=(3, 20, 3))
     points[1, :, 2] *= 1e-6
     geometry = measure_geometry(points, np.ones((3, 20), dtype=bool))

@@ -266,7 +266,7 @@ def test_without_rigidity_it_is_the_deformable_method_at_the_mean_size(family):
 
 
 @every_family
-def test_warps_are_the_best_that_depart_from_their_pose(family):
+def test_warps_minimise_the_charged_departure_from_their_pose(family):
     """Of ‖Y + FV − S‖² + tr Vᵀ(R + μLᵀL)V, solved apart from the package's way."""
     points, warp, mu = smooth_family(**family), ThinPlateSpline(3), 0.4
     alignment = ElasticGPA(warp, mu).fit(points).alignment_
@@ -521,7 +521,7 @@ def test_starts_that_end_in_different_places_are_a_finding():
     assert "of cost 0.3 and 0.2" in str(actual)
 
 
-def test_the_cheaper_end_wins():
+def test_the_cheaper_of_two_descents_is_taken():
     points = smooth_family(bend=0.4)
     dial = Dial(1.0, True)
     anchors, inverse, start, _ = problem(points, ThinPlateSpline(3), dial)

@@ -161,7 +161,7 @@ def test_free_directions_are_counted_in_every_way(storage, held):
     np.testing.assert_array_equal(actual.rank_deficiency, 1)
 
 
-def test_by_default_the_size_decides():
+def test_the_default_solver_and_storage_depend_on_the_size():
     points = smooth_family(seed=26, m=60)
     assert DefGPA().fit(points).alignment_.diagnostics.method == "dense"
     fewer = Tuning(dense_landmarks=59)

@@ -362,7 +362,7 @@ def test_missing_landmarks_are_completed_and_counted():
     assert symmetry(aligned, pairs=MOTH_PAIRS, n_permutations=9).kind == "object"
 
 
-def test_indices_go_to_tables():
+def test_indices_of_asymmetry_go_to_tables():
     actual = symmetry(moths(), pairs=MOTH_PAIRS, n_permutations=9)
     frame = actual.indices_to_pandas()
     np.testing.assert_allclose(frame["asymmetry"], actual.index)

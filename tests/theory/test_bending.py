@@ -104,7 +104,7 @@ def test_a_grid_is_control_points_like_others(counts, rng):
     assert (np.prod(counts) > bending.MANY_CONTROLS) == (grid.deflate() is None)
 
 
-def test_geometry_of_some_shapes_is_a_part_of_that_of_all(rng):
+def test_geometry_of_a_subset_equals_that_of_its_shapes_alone(rng):
     points, visible = rng.normal(size=(7, 20, 3)), rng.random((7, 20)) < 0.8
     geometry = measure_geometry(np.where(visible[..., None], points, np.nan), visible)
     for subset in (slice(2, 5), np.arange(7) % 2 == 0):

@@ -84,7 +84,7 @@ def test_directions_that_nothing_determines_are_counted(points):
     ],
     ids=["semi-definite", "negative", "not symmetric", "a number"],
 )
-def test_a_penalty_that_is_none_is_found_out(charge, psd, smallest, points):
+def test_a_penalty_that_is_not_positive_is_reported(charge, psd, smallest, points):
     check = check_warp(Own(charge=charge), points)
     assert check.penalty_psd == psd
     np.testing.assert_allclose(check.smallest_eigenvalue, smallest, **EXACT)

@@ -273,7 +273,7 @@ def test_sparse_products_add_up_block_by_block_of_landmarks(hold, rng):
     np.testing.assert_allclose(cut.multiply(block), uncut.multiply(block), **EXACT)
 
 
-def test_sparse_features_survive_no_smoothing(rng):
+def test_sparse_features_without_smoothing_drop_functions_without_points(rng):
     """Functions that no point sees and nothing charges are dropped, as for dense features."""
     shapes = Shapes(smooth_family(seed=4, n=4, m=150))
     (batch,) = make_batches(

@@ -343,7 +343,7 @@ def test_the_exact_inverse_inverts(promise, family):
 
 
 @every
-def test_the_inverse_nearly_inverts(promise, family):
+def test_the_approximate_inverse_nearly_inverts(promise, family):
     points = visible(family)
     centre, size = points.mean(axis=0), np.abs(points - points.mean(axis=0)).max()
     warp = fitted_map(promise.model, points, lambda x: x + 0.1 * np.sin(x - centre))
