@@ -93,7 +93,7 @@ class DistributedCost:
         return futures
 
     def _explain(self, block: Array) -> Array:
-        """Compute Σ U Uᵀ X."""
+        """Compute Σ U Uᵀ X, the part of X that the warps explain."""
         coefficients = self.fit_coefficients(block)
         sums = []
         for q in range(len(self.landmarks)):

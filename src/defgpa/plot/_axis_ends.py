@@ -31,8 +31,8 @@ class ShapeAxis(NamedTuple):
 
 def draw_ends(
     ax: style.AnyAxes,
-    across: ShapeAxis | None,
-    up: ShapeAxis | None,
+    horizontal: ShapeAxis | None,
+    vertical: ShapeAxis | None,
     links: Links = (),
     surface: style.Surface | None = None,
     magnify: float | None = None,
@@ -44,17 +44,17 @@ def draw_ends(
     Returns
     -------
     axes : tuple of Axes
-        Of the shapes: across low and high, up low and high.
+        Of the shapes: low and high end of the horizontal axis, then of the vertical one.
     magnify : float
         By how much the changes are magnified, the largest where they differ.
     """
-    sides = [axis for axis in (across, up) if axis is not None]
+    sides = [axis for axis in (horizontal, vertical) if axis is not None]
     is_shared = len(sides) == 2 and sides[0].mean is sides[1].mean
     displays = (
         [_look_at(sides, magnify)] * 2 if is_shared else [_look_at([s], magnify) for s in sides]
     )
     inches = ax.figure.get_figwidth()
-    places = _make_end_axes(ax, [display.limits for display in displays], across, up)
+    places = _make_end_axes(ax, [display.limits for display in displays], horizontal, vertical)
     for k, (axis, display) in enumerate(zip(sides, displays, strict=False)):
         # kept together by no-break spaces
         magnified = "" if display.magnify == 1.0 else f", change\xa0×\xa0{display.magnify:g}"
@@ -90,8 +90,8 @@ def _look_at(axes: Sequence[ShapeAxis], magnify: float | None) -> _Display:
 def _make_end_axes(
     ax: style.AnyAxes,
     limits: Sequence[Array],
-    across: ShapeAxis | None,
-    up: ShapeAxis | None,
+    horizontal: ShapeAxis | None,
+    vertical: ShapeAxis | None,
 ) -> tuple[style.AnyAxes, ...]:
     """Divide the place of the axes: two small axes below it, two on its right (low end first).
 
@@ -102,19 +102,19 @@ def _make_end_axes(
     spec = ax.get_subplotspec()
     if spec is None:
         low, high = -0.2 - 0.4 * min(ratios[0], 1.0), 0.4 * min(ratios[0], 1.0)
-        below = [(0.0, low, 0.48, high), (0.52, low, 0.48, high)] if across else []
-        beside = [(1.04, 0.0, 0.46, 0.45), (1.04, 0.5, 0.46, 0.45)] if up else []
+        below = [(0.0, low, 0.48, high), (0.52, low, 0.48, high)] if horizontal else []
+        beside = [(1.04, 0.0, 0.46, 0.45), (1.04, 0.5, 0.46, 0.45)] if vertical else []
         return tuple(ax.inset_axes(place) for place in (*below, *beside))
     figure = ax.figure
     width, height = spec.get_position(figure).size * figure.get_size_inches()
     title = 0.25 / height
-    depth = np.clip(0.36 * width / height * ratios[0] + title, 0.12, 0.36) if across else 0.0
-    breadth = np.clip(0.36 * height / width / ratios[-1], 0.16, 0.34) if up else 0.0
-    heights = (1 - depth - 0.04, 0.04, depth) if across else (1.0,)  # a gap for the titles
-    widths = (1 - breadth, breadth) if up else (1.0,)
+    depth = np.clip(0.36 * width / height * ratios[0] + title, 0.12, 0.36) if horizontal else 0.0
+    breadth = np.clip(0.36 * height / width / ratios[-1], 0.16, 0.34) if vertical else 0.0
+    heights = (1 - depth - 0.04, 0.04, depth) if horizontal else (1.0,)  # a gap for the titles
+    widths = (1 - breadth, breadth) if vertical else (1.0,)
     parts = spec.subgridspec(len(heights), len(widths), width_ratios=widths, height_ratios=heights)
     ax.set_subplotspec(parts[0, 0])
-    row = parts[2, 0].subgridspec(1, 2) if across else []
-    column = parts[0, 1].subgridspec(2, 1) if up else []
-    cells = [*(row[k] for k in (0, 1) if across), *(column[k] for k in (1, 0) if up)]
+    row = parts[2, 0].subgridspec(1, 2) if horizontal else []
+    column = parts[0, 1].subgridspec(2, 1) if vertical else []
+    cells = [*(row[k] for k in (0, 1) if horizontal), *(column[k] for k in (1, 0) if vertical)]
     return tuple(figure.add_subplot(cell) for cell in cells)

@@ -93,8 +93,8 @@ def components(
     faces = None if shapes is None or shapes.n_dims == 2 else shapes.faces
     surface = style.choose_surface(pca.mean_, faces)
     joined = list(shapes.links if links is None and shapes is not None else links or ())
-    across, up = _describe_axes(pca, which, scores)
-    ends, factor = draw_ends(axes, across, up, joined, surface, magnify)
+    horizontal, vertical = _describe_axes(pca, which, scores)
+    ends, factor = draw_ends(axes, horizontal, vertical, joined, surface, magnify)
     if handles:
         style.add_legend(axes, handles, may_grow=ax is None)
     if surface is not None:
@@ -147,8 +147,8 @@ def _draw_outlines(
 
 def _label_components(ax: style.AnyAxes, pca: ShapePCA, which: tuple[int, int]) -> None:
     names, shares = pca.get_feature_names_out(), 100 * pca.explained_variance_ratio_
-    across, up = (f"{names[k - 1]} ({shares[k - 1]:.1f} % of the variance)" for k in which)
-    ax.set(xlabel=across, ylabel=up)
+    xlabel, ylabel = (f"{names[k - 1]} ({shares[k - 1]:.1f} % of the variance)" for k in which)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.locator_params(nbins=6)
     ax.axhline(0, color=style.MISSING, linewidth=0.8, zorder=0)
     ax.axvline(0, color=style.MISSING, linewidth=0.8, zorder=0)

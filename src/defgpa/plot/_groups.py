@@ -100,14 +100,14 @@ def canonical_variates(
     3
     """
     axes = style.prepare_axes(ax, 2, height=5.2)
-    across = classification.variates[:, 0]
+    horizontal = classification.variates[:, 0]
     has_second = classification.variates.shape[1] > 1
-    up = (
+    vertical = (
         classification.variates[:, 1]
         if has_second
-        else classification.posterior[np.arange(len(across)), classification.true]
+        else classification.posterior[np.arange(len(horizontal)), classification.true]
     )
-    points = np.column_stack([across, up])
+    points = np.column_stack([horizontal, vertical])
     names = [classification.groups[group] for group in classification.true]
     specimens = tuple(style.draw_groups(axes, points, names).values())
     is_wrong = classification.true != classification.assigned

@@ -89,7 +89,7 @@ class FoldSums(Stack):
 
     @classmethod
     def of(cls, shapes: CentredSums, landmarks: Index, remaining: Index) -> FoldSums:
-        """Take the landmarks (g, N) of folds out of the sums over shapes."""
+        """Subtract the landmarks (g, N) of folds from the sums over shapes."""
         points = np.moveaxis(shapes.geometry.centred[:, landmarks], 1, 0)
         masses = np.moveaxis(shapes.masses[:, landmarks], 1, 0)
         totals = shapes.masses.sum(axis=1) - masses.sum(axis=2)

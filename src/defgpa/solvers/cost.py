@@ -148,7 +148,7 @@ class ResidualCost:
 
     @cached_property
     def _modes(self) -> list[tuple[Factor, Array, Array, Array]]:
-        """Every factor, the share of the data in each of its modes, and Y and Uᵀ in these modes."""
+        """Every factor in its modes: the share that the data have in each of them, Y and Uᵀ."""
         modes: list[tuple[Factor, Array, Array, Array]] = []
         for factor in self.factors:
             assert isinstance(factor, StoredFactor)

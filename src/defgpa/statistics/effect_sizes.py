@@ -33,7 +33,7 @@ class PermutedEffect(Protocol):
 
     @property
     def observed(self) -> float:
-        """The statistic."""
+        """The value of the statistic for the data as they are."""
 
     @property
     def permuted(self) -> Array:
@@ -41,7 +41,7 @@ class PermutedEffect(Protocol):
 
     @property
     def z(self) -> float:
-        """The effect size."""
+        """The effect size Z of the observed value among the permuted ones."""
 
 
 @dataclass(frozen=True, eq=False)

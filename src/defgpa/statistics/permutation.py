@@ -37,7 +37,7 @@ class Permutations:
     def each(
         self, n: int, width: int, work: Callable[[Index], Array], held: int = 1 << 20
     ) -> Array:
-        """Call ``work`` on blocks (b, n) of random orders, and join its results (b, …).
+        """Call ``work`` on blocks (b, n) of random orders; concatenate its results (b, …).
 
         A block has as many orders as keep ``held`` numbers, ``width`` for each row of each.
         """

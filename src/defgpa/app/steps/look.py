@@ -1,4 +1,4 @@
-"""Look: the specimens of a project, all of them small and one of them large."""
+"""Look at the specimens of a project: small pictures of all, a large one of a chosen specimen."""
 
 from __future__ import annotations
 

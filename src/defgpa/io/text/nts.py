@@ -175,17 +175,17 @@ def _parse_size(path: Path, line: int, word: str, what: str, flags: str) -> tupl
 
 def _infer_dimension(path: Path, line: int, columns: int) -> int:
     """Infer 2 or 3, where the columns allow only one of them."""
-    fitting = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
+    dimensions = [d for d in (2, 3) if columns == d] or [d for d in (2, 3) if columns % d == 0]
     if columns == 1:
         raise NoLandmarksError(f"{path} has one number a specimen, such as a size: no landmarks.")
-    if not fitting:
+    if not dimensions:
         raise make_format_error(path, "coordinates in twos or threes", f"{columns} in a row", line)
-    if len(fitting) > 1:
+    if len(dimensions) > 1:
         problem = make_format_error(path, "DIM=2 or DIM=3 in the header", "neither", line)
         raise FormatError(
             f"{problem} Say it: {name_option('dimension', 2)} or {name_option('dimension', 3)}."
         )
-    return fitting[0]
+    return dimensions[0]
 
 
 def _parse_missing_code(path: Path, line: int, words: Sequence[str]) -> float:

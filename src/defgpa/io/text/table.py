@@ -179,8 +179,8 @@ def _split_rows(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, lis
     if not delimiter:
         yield from ((at, _split_at_blanks(line)) for at, line in enumerate(lines, start=1))
         return
-    terminated = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
-    reader = csv.reader(terminated, delimiter=delimiter, skipinitialspace=True)
+    lines_with_ends = (f"{line}\n" for line in lines)  # so that a quoted cell may go over several
+    reader = csv.reader(lines_with_ends, delimiter=delimiter, skipinitialspace=True)
     before = 0
     for row in reader:
         yield before + 1, list(map(remove_guard, row)) if any("'" in cell for cell in row) else row
