@@ -21,7 +21,7 @@ from defgpa.statistics import (
     two_block_pls,
 )
 from r_permutations import use_permutations_of_r
-from support import geomorph_numbers
+from support import ROOT, geomorph_numbers
 
 ORACLE = {"rtol": 2e-5, "atol": 1e-9}
 
@@ -100,8 +100,9 @@ def test_disparity_of_groups(plethodon, monkeypatch):
 def test_disparity_about_a_model_and_partial(plethodon):
     points, data = plethodon
     about = disparity(points, "species", "shape ~ size", data)
-    expected = read_numbers(geomorph_numbers("disparity about"))[:2]
+    *expected, _, difference, _, _ = read_numbers(geomorph_numbers("disparity about"))
     np.testing.assert_allclose(about.variances, expected, **ORACLE)
+    assert about.differences[0, 1] == pytest.approx(difference, rel=1e-4)
     partial = disparity(points, "species", data=data, partial=True)
     expected = read_numbers(geomorph_numbers("disparity partial"))
     np.testing.assert_allclose(partial.variances, expected, **ORACLE)
@@ -151,3 +152,14 @@ def test_linear_discriminants(plethodon):
     expected = [[int(word) for word in row.split()] for row in rows]
     assert actual.confusion[np.ix_(order, order)].tolist() == expected
     np.testing.assert_allclose(actual.singular_values, read_numbers(text)[-3:], rtol=1e-5)
+
+
+def test_every_block_of_the_oracle_is_in_the_table_of_what_matches_it():
+    """The table in tests/oracle_geomorph/README.md names tests that are there."""
+    folder = ROOT / "tests" / "oracle_geomorph"
+    blocks = re.findall(r"^## (.*)$", (folder / "numbers.txt").read_text(), re.MULTILINE)
+    table = (folder / "README.md").read_text().split("## What matches them")[1]
+    rows = re.findall(r"^\| (.*?) ?\| `(\w+\.py)::(\w+)` \| ", table, re.MULTILINE)
+    assert [block for block, _, _ in rows if block] == [block.strip() for block in blocks]
+    for _, file, test in rows:
+        assert f"def {test}(" in (ROOT / "tests" / "statistics" / file).read_text()
