@@ -311,8 +311,7 @@ def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
     results = [lapack.dsyevx(matrix.T, **settings) for matrix in matrices]
     vectors = np.stack([columns for _, columns, *_ in results])
     images = matrices @ vectors
-    values, turns = np.linalg.eigh(vectors.mT @ images)
-    vectors, images = vectors @ turns, images @ turns
+    values = np.einsum("gmk,gmk->gk", vectors, images)
     errors = (images - vectors * values[:, None])[:, :, :count]
     residuals = np.sqrt(np.einsum("gmk,gmk->gk", errors, errors))
     overlaps = np.abs(vectors.mT @ vectors - np.eye(last + 1)).max(axis=(1, 2))
