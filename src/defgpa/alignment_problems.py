@@ -97,34 +97,42 @@ class ElasticProblem:
         """The shapes, on the landmarks that at least two of them share."""
         return self.deformable.shapes
 
+    @property
+    def local(self) -> LocalShapes:
+        """The shapes as the deformable fit takes them."""
+        return self.deformable.local
+
+    @property
+    def cost(self) -> ResidualCost:
+        """P without what anchors the warps."""
+        return self.deformable.cost
+
     @cached_property
     def rows(self) -> Array:
         """(n, d, m): Qᵀ of every shape."""
-        geometry = self.deformable.local.geometry
+        geometry = self.local.geometry
         return orthonormalise(geometry.centred, geometry.scatter)
 
     @cached_property
     def weighted_rows(self) -> Array:
         """(n, d, m): (ΓQ)ᵀ of every shape."""
-        return weigh_points(self.rows.mT, self.deformable.local.geometry.weights).mT
+        return weigh_points(self.rows.mT, self.local.geometry.weights).mT
 
     @cached_property
     def linear(self) -> Sequence[Array]:
         """UᵀQ of every batch."""
-        return project_linear_maps(
-            self.deformable.cost, self.rows, self.weighted_rows, self.shapes.names
-        )
+        return project_linear_maps(self.cost, self.rows, self.weighted_rows, self.shapes.names)
 
     @cached_property
     def anchors(self) -> Anchors:
         """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
-        return Anchors.of(self.deformable.local.geometry, self.deformable.fit.reference)
+        return Anchors.of(self.local.geometry, self.deformable.fit.reference)
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
         """(m, d) each: the deformable reference, and the rigid mean."""
         fit = self.deformable.fit
-        votes, weights = fit.diagnostics.votes, self.deformable.local.geometry.weights
+        votes, weights = fit.diagnostics.votes, self.local.geometry.weights
         rigid = fit_rigid_start(self.shapes.points, votes, self.shapes.names, weights)
         return fit.reference, rigid
 
@@ -136,16 +144,15 @@ class ElasticProblem:
         """Return the reference (m, d) at one position of the dial, and the warps' coefficients."""
         if dial.firmness == 0.0:
             return self.deformable.fit.reference, self.deformable.fit.coefficients
-        cost = self.deformable.cost
         fit = self._descend(dial)
         return fit.reference, compute_elastic_coefficients(
-            cost, self.linear, self.weighted_rows, fit
+            self.cost, self.linear, self.weighted_rows, fit
         )
 
     def _descend(self, dial: Dial) -> Elastic:
         tuning = self.deformable.method.tuning
         inverse = make_anchored_inverse(
-            self.deformable.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
+            self.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
         )
         fit = self.deformable.fit
         axes = fit.spectrum.axes if fit.diagnostics.n_agreed_axes else None
@@ -184,9 +191,7 @@ class ElasticProblem:
     def _align_softly(self) -> Alignment:
         """Return the deformable alignment, at the size that all of the dial has."""
         cost, shapes = self.deformable.cost, self.shapes
-        reference = scale_soft_reference(
-            self.deformable.local.geometry, self.deformable.fit.reference
-        )
+        reference = scale_soft_reference(self.local.geometry, self.deformable.fit.reference)
         return replace(
             self.deformable.align(),
             reference=reference,

@@ -21,7 +21,7 @@ from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
-from defgpa.model_selection.cross_validation import FoldedModel, validate_folds
+from defgpa.model_selection.cross_validation import FoldedModel, collect_predictions
 from defgpa.model_selection.folds import Steps, consecutive_folds, fix_robust_weights
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
@@ -484,7 +484,8 @@ def _evaluate_method(
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
         row = replace(row, rmse_datum=full.rmse_datum)
         folds = consecutive_folds(shapes.n_landmarks, fold_size)
-        validated = validate_folds(model, folds, fold_size, n_jobs, Steps(len(folds), progress))
+        left_out = model.leave_out(folds, n_jobs, Steps(len(folds), progress))
+        validated = collect_predictions(full, left_out, folds, fold_size, model.refit)
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, findings)

@@ -23,7 +23,6 @@ from defgpa.estimators import DefGPA, ElasticGPA
 from defgpa.model_selection.fold_predictions import (
     FoldPlan,
     find_impossible_folds,
-    get_deformable,
     predict_folds,
 )
 from defgpa.model_selection.folds import (
@@ -232,7 +231,8 @@ def cross_validate(
     if model.full.findings:
         warn_about(model.full.findings)
     folds = consecutive_folds(model.full.shapes.n_landmarks, fold_size)
-    result = validate_folds(model, folds, fold_size, n_jobs, Steps(len(folds), progress))
+    left_out = model.leave_out(folds, n_jobs, Steps(len(folds), progress))
+    result = collect_predictions(model.full, left_out, folds, fold_size, model.refit)
     if (fold_finding := result.fold_finding) is not None:
         warn_about([fold_finding])
     return result
@@ -267,8 +267,7 @@ class FoldedModel:
         """Predict the landmarks of every fold without them."""
         impossible: dict[int, LeftOut] = {}
         if self.problem is not None:
-            geometry = get_deformable(self.problem).local.geometry
-            plan = FoldPlan.of(geometry, self.full.shapes, folds)
+            plan = FoldPlan.of(self.problem.local.geometry, self.full.shapes, folds)
             if not self.refit:
                 (left_out,) = predict_folds(self.problem, [(self.dial, self.full)], plan, steps)
                 return left_out
@@ -279,18 +278,6 @@ class FoldedModel:
         refitted = run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
         outcomes = impossible | dict(zip(possible, refitted, strict=True))
         return [outcomes[number] for number in range(len(folds))]
-
-
-def validate_folds(
-    model: FoldedModel,
-    folds: tuple[Index, ...],
-    fold_size: int,
-    n_jobs: int | None,
-    steps: Steps,
-) -> CrossValidation:
-    """Leave out every fold; raise an error that names the folds which could not be."""
-    left_out = model.leave_out(folds, n_jobs, steps)
-    return collect_predictions(model.full, left_out, folds, fold_size, model.refit)
 
 
 def collect_predictions(

@@ -44,7 +44,6 @@ from defgpa.solvers.eigen import (
     Spectrum,
     add_free_axes,
     find_cheapest_axes,
-    find_dense_axes,
     restore_axes,
     stack_spectra,
 )
@@ -170,11 +169,6 @@ class FoldPredictions:
             yield number, LeftOut(predicted[i], self.findings[i], None, references[i])
 
 
-def get_deformable(problem: DeformableProblem | ElasticProblem) -> DeformableProblem:
-    """Return the shapes with warps eliminated, without what anchors them."""
-    return problem.deformable if isinstance(problem, ElasticProblem) else problem
-
-
 def predict_folds(
     problem: DeformableProblem | ElasticProblem,
     positions: Sequence[Position],
@@ -202,7 +196,8 @@ def predict_folds(
     shape = len(plan.sums.geometry.points), 0, plan.sums.geometry.points.shape[-1]
     outcomes = [[LeftOut(np.empty(shape))] * len(plan.folds) for _ in positions]
     with one_blas_thread():
-        reduction = _Reduction(get_deformable(problem))
+        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+        reduction = _Reduction(deformable)
         for block in plan.iter_blocks():
             errors, folds = reduction.leave_out(block)
             for (dial, full), by_fold in zip(positions, outcomes, strict=True):
@@ -229,7 +224,8 @@ def find_impossible_folds(
     problem: DeformableProblem | ElasticProblem, plan: FoldPlan
 ) -> dict[int, LeftOut]:
     """Return the folds, by number, without which shapes fall apart or a warp is open."""
-    reduction = _Reduction(get_deformable(problem))
+    deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+    reduction = _Reduction(deformable)
     impossible: dict[int, LeftOut] = {}
     with one_blas_thread():
         for block in plan.iter_blocks():
@@ -354,7 +350,8 @@ class _Reduction:
             for chosen in split_range(len(remaining), MAX_DENSE_FOLDS):
                 cost, forms = self.problem.cost, folds.forms[chosen]
                 reduced = LeftOutCost.of(cost, remaining[chosen], forms, self.matrix)
-                spectra.append(find_dense_axes(reduced, method, min(count, remaining.shape[1] - 1)))
+                axes = find_cheapest_axes(reduced, method, min(count, remaining.shape[1] - 1))
+                spectra.append(replace(axes, mixing=None))
             return join_stacks(spectra)
         if self.features is not None:
             assert isinstance(folds.forms, LeftOutFeatures)
@@ -664,7 +661,7 @@ def _find_agreed_axes(reduction: _Reduction, cost: LeftOutCost) -> Array | None:
     problem = reduction.problem
     if not problem.fit.diagnostics.n_agreed_axes:
         return None
-    return find_dense_axes(cost, problem.method, problem.fit.spectrum.n_axes).axes
+    return find_cheapest_axes(cost, problem.method, problem.fit.spectrum.n_axes).axes
 
 
 def _add_lone_landmarks(outcome: LeftOut, full: Alignment, shared: Index, fold: Index) -> LeftOut:

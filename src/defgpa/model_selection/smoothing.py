@@ -27,9 +27,8 @@ from defgpa.model_selection.cross_validation import (
     CrossValidation,
     FoldedModel,
     collect_predictions,
-    validate_folds,
 )
-from defgpa.model_selection.fold_predictions import FoldPlan, get_deformable, predict_folds
+from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
 from defgpa.model_selection.folds import (
     Steps,
     align_without_warning,
@@ -262,7 +261,8 @@ class Sweep:
         full = solve_without_screening(estimator, self.shapes)
         self.steps.advance()
         model = FoldedModel(estimator, full)
-        validated = validate_folds(model, self.folds, self.fold_size, self.n_jobs, self.steps)
+        left_out = model.leave_out(self.folds, self.n_jobs, self.steps)
+        validated = collect_predictions(full, left_out, self.folds, self.fold_size, refitted=True)
         return Point(smoothing, rigidity, validated)
 
     @cached_property
@@ -294,7 +294,7 @@ class Sweep:
         if not (self._keeps_bases and scales_with_smoothing(warp, self.shapes)):
             return None
         problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
-        return problem if get_deformable(problem).cost.storage == "StoredFactor" else None
+        return problem if problem.cost.storage == "StoredFactor" else None
 
 
 def align_problem(

@@ -136,7 +136,8 @@ class ResidualCost:
         """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
         forms = []
         for factor in self.factors:
-            form, batch = -factor.explained_rows(landmarks), factor.batch
+            batch, features = factor.batch, factor.feature_rows(landmarks)
+            form = -features.mT @ factor.stack_rows().reshape(*features.shape[:2], -1)
             weights = batch.visible if batch.weights is None else batch.weights
             form[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
             forms.append(form)

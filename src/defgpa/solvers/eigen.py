@@ -214,18 +214,6 @@ class Method:
     by_rigidity: bool  # whether the shapes themselves set the proportions: "rigid"
 
 
-def find_reference_axes(
-    cost: WeightedCost, visible: Mask, rank: int, method: Method, start: Array | None = None
-) -> Spectrum:
-    """Find the axes of the reference: ``rank`` of them, or more where more directions are free.
-
-    Where parts of the shapes can move against each other at no cost but noise, all such
-    directions are among the axes, and rigidity chooses between them.
-    """
-    spectrum = find_cheapest_axes(cost, method, rank, start)
-    return add_free_axes(spectrum, cost, visible, rank, method)
-
-
 def add_free_axes(
     spectrum: Spectrum, cost: WeightedCost, visible: Mask, rank: int, method: Method
 ) -> Spectrum:
@@ -267,7 +255,8 @@ def find_cheapest_axes(
     """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them.
 
     By LAPACK where the landmarks are few, by iterations where they are many. Where no solver was
-    asked for, the size decides, and up to moderate sizes how the iterations go.
+    asked for, the size decides, and up to moderate sizes how the iterations go. Costs of several
+    folds, as one stack of matrices, are for LAPACK only.
     """
     centred, roots = centre_cost(cost, method)
     m, tuning = centred.n_landmarks, method.tuning
@@ -276,13 +265,13 @@ def find_cheapest_axes(
     if method.solver is not None:
         spectrum = method.solver.find_axes(centred, count, start)
     elif m <= tuning.dense_landmarks:
-        spectrum = find_lowest_axes(centred.dense()[None], count)[0]
+        spectrum = Dense().find_axes(centred, count)
     elif m > tuning.moderate_landmarks:
         spectrum = Iterative().find_axes(centred, count, start)
     else:
         spectrum = Iterative(max_products=tuning.max_products).find_axes(centred, count, start)
         if not spectrum.converged:
-            spectrum = find_lowest_axes(centred.dense()[None], count)[0]
+            spectrum = Dense().find_axes(centred, count)
     return spectrum if roots is None else restore_axes(spectrum, roots)
 
 
@@ -292,7 +281,10 @@ class Dense:
 
     def find_axes(self, cost: Cost, count: int, start: Array | None = None) -> Spectrum:
         """Find the ``count`` cheapest axes, to all digits."""
-        return find_lowest_axes(cost.dense()[None], count)[0]
+        matrix = cost.dense()
+        if matrix.ndim == 2:
+            return find_lowest_axes(matrix[None], count)[0]
+        return find_lowest_axes(matrix, count)
 
 
 def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
@@ -312,6 +304,11 @@ def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
     vectors = np.stack([columns for _, columns, *_ in results])
     images = matrices @ vectors
     values = np.einsum("gmk,gmk->gk", vectors, images)
+    is_close = (np.diff(values) < 1e3 * BISECTION_TOL * largest).any(axis=1)
+    if is_close.any():  # the bisection hardly told them apart
+        _, turns = np.linalg.eigh(vectors[is_close].mT @ images[is_close])
+        vectors[is_close], images[is_close] = vectors[is_close] @ turns, images[is_close] @ turns
+        values = np.einsum("gmk,gmk->gk", vectors, images)
     errors = (images - vectors * values[:, None])[:, :, :count]
     residuals = np.sqrt(np.einsum("gmk,gmk->gk", errors, errors))
     overlaps = np.abs(vectors.mT @ vectors - np.eye(last + 1)).max(axis=(1, 2))
@@ -325,13 +322,6 @@ def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
     axes, following = vectors[:, :, :count], vectors[:, :, last]
     sure, zeros = np.ones(len(values), dtype=bool), np.zeros(len(values), dtype=np.intp)
     return Spectrum(axes, values, residuals, following, sure, "dense", zeros)
-
-
-def find_dense_axes(costs: WeightedCost, method: Method, count: int) -> Spectrum:
-    """Find the ``count`` cheapest axes of several folds, whose costs are one stack, by LAPACK."""
-    centred, roots = centre_cost(costs, method)
-    spectra = find_lowest_axes(centred.dense(), count)
-    return spectra if roots is None else replace(restore_axes(spectra, roots), mixing=None)
 
 
 @dataclass(frozen=True)

@@ -344,15 +344,6 @@ class Factor(ABC):
         indicator[landmarks, np.arange(len(landmarks))] = 1.0
         return self.project(indicator)
 
-    def explained_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (b, p, m) of these landmarks of UUᵀ of every shape."""
-        rows = np.empty((len(self.batch.shapes), len(landmarks), self.batch.n_landmarks))
-        for shape, projection in enumerate(self.feature_rows(landmarks)):
-            image = np.zeros((self.batch.n_landmarks, len(landmarks)))
-            self.restrict_to_shape(shape).expand(projection[None], image)
-            rows[shape] = image.T
-        return rows
-
     def restrict_to_shape(self, shape: int) -> Self:
         """Return the factor of one shape of the batch, by its number in the batch."""
         only = slice(shape, shape + 1)
@@ -384,10 +375,6 @@ class StoredFactor(Factor):
     def feature_rows(self, landmarks: Index) -> Array:
         """Return the rows of U of these landmarks, transposed (b, l, p)."""
         return self.rows[:, :, landmarks]
-
-    def explained_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (b, p, m) of these landmarks of UUᵀ of every shape."""
-        return np.asarray(self.rows[:, :, landmarks].mT @ self.rows)
 
     def expand(self, coefficients: Array, onto: Array, landmarks: slice = slice(None)) -> None:
         """Add the rows of these landmarks of Σ U C onto an image (p, k)."""

@@ -22,8 +22,8 @@ from defgpa.solvers.eigen import (
     ChangedCost,
     Method,
     Spectrum,
+    add_free_axes,
     find_cheapest_axes,
-    find_reference_axes,
 )
 from defgpa.solvers.leave_out import SINGULAR
 from defgpa.solvers.proportions import choose_proportions
@@ -103,12 +103,9 @@ def find_reference_without(
     solved = np.linalg.solve(inner, rows)
     reduced = ReducedCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, totals, rows, solved)
     start = np.column_stack([spectrum.axes, spectrum.next_vector])
-    n_agreed = spectrum.n_axes - local.rank
-    axes = (
-        find_cheapest_axes(reduced, method, spectrum.n_axes, start)
-        if n_agreed > 0
-        else find_reference_axes(reduced, visible, local.rank, method, start)
-    )
+    axes = find_cheapest_axes(reduced, method, spectrum.n_axes, start)
+    if spectrum.n_axes == local.rank:
+        axes = add_free_axes(axes, reduced, visible, local.rank, method)
     moments = remaining.moments(axes.axes)
     proportions, _ = choose_proportions(moments, method, remaining.prior)
     return np.asarray(axes.axes @ proportions.matrix)
