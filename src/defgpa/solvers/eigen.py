@@ -265,13 +265,13 @@ def find_cheapest_axes(
     if method.solver is not None:
         spectrum = method.solver.find_axes(centred, count, start)
     elif m <= tuning.dense_landmarks:
-        spectrum = Dense().find_axes(centred, count)
+        spectrum = find_lowest_axes(centred.dense(), count)
     elif m > tuning.moderate_landmarks:
         spectrum = Iterative().find_axes(centred, count, start)
     else:
         spectrum = Iterative(max_products=tuning.max_products).find_axes(centred, count, start)
         if not spectrum.converged:
-            spectrum = Dense().find_axes(centred, count)
+            spectrum = find_lowest_axes(centred.dense(), count)
     return spectrum if roots is None else restore_axes(spectrum, roots)
 
 
@@ -281,19 +281,18 @@ class Dense:
 
     def find_axes(self, cost: Cost, count: int, start: Array | None = None) -> Spectrum:
         """Find the ``count`` cheapest axes, to all digits."""
-        matrix = cost.dense()
-        if matrix.ndim == 2:
-            return find_lowest_axes(matrix[None], count)[0]
-        return find_lowest_axes(matrix, count)
+        return find_lowest_axes(cost.dense(), count)
 
 
 def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
-    """Find the ``count`` lowest eigenvectors of each symmetric matrix (g, m, m) by LAPACK.
+    """Find the ``count`` lowest eigenvectors of a symmetric matrix, or of g (g, m, m), by LAPACK.
 
     The bisection of eigenvalues stops early, since inverse iteration then finds their vectors to
     all digits. Where a residual or an overlap says that it did not, as in ties, the whole matrix is
     decomposed.
     """
+    if matrices.ndim == 2:
+        return find_lowest_axes(matrices[None], count)[0]
     last = min(count, matrices.shape[-1] - 1)
     largest = np.abs(np.einsum("gmm->gm", matrices)).max()  # of a cost, the largest entry is there
     # without the checks of scipy's eigh, which take as long as a small decomposition; with the
