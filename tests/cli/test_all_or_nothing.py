@@ -2,8 +2,10 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +115,23 @@ def test_killed_command_leaves_one_result_whole(family, old, new):
     assert (first_is_new, last_is_new) == (False, True)
     left = [path.name for path in (family / "work").iterdir()]
     assert left == ["out"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_commands_killed_from_outside_leave_one_result_whole():
+    script = Path(__file__).with_name("kill.py")
+    words = ("--kills", "2", "--command", "convert to a folder,edits of the app")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, script, *words],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert done.stdout.count("2 kills") == 2
 
 
 def test_test_leaves_the_files_of_the_fit_in_the_same_folder(run, family):

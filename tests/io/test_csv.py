@@ -587,3 +587,13 @@ def test_a_long_label_is_abbreviated_in_messages(read_text):
         read_text("a.csv", f"shape,landmark,x,y\na,{'X ' * 500},1,\na,b,1,2\n")
     assert "half missing" in str(error.value)
     assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.pts", f"{'9' * 500}\n1 2\n3 4\n"), ("a.obj", f"v 1,{'0' * 500} 2 3\nv 1 2 3\n")],
+)
+def test_a_long_number_is_abbreviated_in_messages(read_text, name, text):
+    with pytest.raises(FormatError) as error:
+        read_text(name, text)
+    assert len(str(error.value)) < 500

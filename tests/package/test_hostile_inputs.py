@@ -1,8 +1,18 @@
-"""Forty hostile inputs × every public function: results, or errors and warnings of ours."""
+"""Forty hostile inputs × every public function: results, or errors and warnings of ours.
 
+    python tests/package/test_hostile_inputs.py --sets 500 --seed 1
+
+draws others at random, and prints what came of them that is not ours.
+"""
+
+import argparse
 import inspect
+import sys
+import tempfile
+import time
 import warnings
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +55,7 @@ INPUTS = {
     "a shape that is missing": lambda: _put(_draw(), 2, np.nan),
     "a landmark that is missing": lambda: _put(_draw(), (slice(None), 2), np.nan),
     "a landmark seen once": lambda: _put(_draw(), (slice(1, None), 2), np.nan),
+    "a shape that shows one landmark": lambda: draw_input(31001),
     "equal shapes": lambda: np.repeat(_draw(n=1), 5, axis=0),
     "equal landmarks": lambda: np.ones((5, 6, 2)),
     "two landmarks at one place": lambda: _put(_draw(), (slice(None), 1), _draw()[:, 0]),
@@ -75,6 +86,43 @@ INPUTS = {
     "a table of numbers": lambda: np.ones((4, 5)),
     "four axes": lambda: np.ones((2, 3, 4, 2)),
 }
+
+
+SPOILERS = (  # of points (n, m, d), by a generator of random numbers
+    lambda points, rng: points * 10.0 ** rng.integers(-300, 300),
+    lambda points, rng: points * 10.0 ** rng.uniform(-9, 9, size=(len(points), 1, 1)),
+    lambda points, rng: points * 10.0 ** rng.uniform(-20, 1, size=points.shape[2]),
+    lambda points, rng: points + 10.0 ** rng.uniform(0, 18),
+    lambda points, rng: _hide_at_random(points, rng, rng.uniform()),
+    lambda points, rng: _hide_at_random(points, rng, rng.uniform(size=points.shape[1])),
+    lambda points, rng: _hide_at_random(points, rng, rng.uniform(size=(len(points), 1))),
+    lambda points, rng: points[rng.integers(len(points), size=len(points))],
+    lambda points, rng: points[:, rng.integers(points.shape[1], size=points.shape[1])],
+    lambda points, rng: points * rng.choice([-1.0, 1.0], size=(len(points), 1, 1)),
+    lambda points, rng: points * rng.choice([0.0, 1.0], size=(len(points), 1, points.shape[2])),
+    lambda points, rng: np.rint(points * rng.integers(1, 4)),
+    lambda points, rng: points + rng.standard_cauchy(size=points.shape),
+    lambda points, rng: np.sort(points, axis=int(rng.integers(3))),
+    lambda points, rng: points.astype(np.float32),
+    lambda points, rng: np.where(rng.uniform(size=points.shape) < 0.01, np.inf, points),
+    lambda points, rng: np.where(rng.uniform(size=points.shape) < 0.01, 1e308, points),
+    lambda points, rng: np.where(rng.uniform(size=points.shape) < 0.01, np.nan, points),
+)
+
+
+def _hide_at_random(points, rng, share):
+    return np.where((rng.uniform(size=points.shape[:2]) < share)[..., None], np.nan, points)
+
+
+def draw_input(seed):
+    """Draw shapes, few or more, that are spoiled in one to three ways."""
+    rng = np.random.default_rng([seed, 31])
+    n, m, d = rng.integers(1, 12), rng.integers(1, 14), rng.integers(2, 4)
+    points = rng.normal(size=(m, d)) + 10.0 ** rng.uniform(-4, 1) * rng.normal(size=(n, m, d))
+    with np.errstate(all="ignore"):
+        for spoiler in rng.permutation(len(SPOILERS))[: rng.integers(1, 4)]:
+            points = SPOILERS[spoiler](points, rng)
+    return points
 
 
 class Made:
@@ -298,9 +346,9 @@ for _name in statistics.__all__:
         CALLS[statistics].setdefault(_name, lambda made, name=_name: made.statistic(name))
 
 
-def list_faults(name, folder):
+def list_faults(points, folder):
     """Return what else than results and errors of ours comes of all functions for one input."""
-    made, faults = Made(INPUTS[name](), folder), []
+    made, faults = Made(points, folder), []
     for module, calls in CALLS.items():
         for function in calls:
             with warnings.catch_warnings(record=True) as caught:
@@ -325,7 +373,12 @@ def _names_parameter(error):
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_nothing_but_results_and_errors_of_ours_comes_of_hostile_input(name, tmp_path):
-    assert list_faults(name, tmp_path) == []
+    assert list_faults(INPUTS[name](), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_nothing_else_comes_of_input_at_random(seed, tmp_path):
+    assert list_faults(draw_input(seed), tmp_path) == []
 
 
 def test_every_public_function_is_called_with_hostile_input():
@@ -338,3 +391,30 @@ def test_every_public_function_is_called_with_hostile_input():
     called = {f"{module.__name__}.{name}" for module, calls in CALLS.items() for name in calls}
     # the last two take no shapes: a class of one's own, and the sweep of an elastic fit
     assert public - called == {"defgpa.register_saved", "defgpa.plot.dial_surface"}
+
+
+def main():
+    """Call all functions with sets at random; return 1 where something came that is not ours."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--sets", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    n_faults, longest = 0, 0.0
+    for seed in range(options.seed, options.seed + options.sets):
+        begin = time.process_time()
+        with tempfile.TemporaryDirectory() as folder:
+            faults = list_faults(draw_input(seed), Path(folder))
+        longest = max(longest, time.process_time() - begin)
+        kinds = {fault[1:]: fault[0] for fault in reversed(faults)}  # with the first function
+        n_faults += len(kinds)
+        for kind, function in kinds.items():
+            sys.stdout.write(f"seed {seed}: {function}: {': '.join(kind)}\n")
+        sys.stdout.flush()
+    n_calls = options.sets * sum(map(len, CALLS.values()))
+    sys.stdout.write(f"{options.sets} sets, {n_calls} calls, {n_faults} faults, ")
+    sys.stdout.write(f"{longest:.0f} s for a set at most\n")
+    return min(n_faults, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

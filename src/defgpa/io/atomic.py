@@ -32,7 +32,8 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The temporary file keeps the suffix, because many writers choose by it, and the mode of the
     file that it replaces; a link stays one, what it points to is replaced. Whatever stops the
-    block, Ctrl-C included, leaves the old file (or none) and no temporary one.
+    block, Ctrl-C included, leaves the old file (or none) and no temporary one; that of a process
+    that was killed is removed by the next that writes the file.
 
     Raises
     ------
@@ -43,18 +44,24 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.exists() and not target.is_file():
             raise FormatError(f"{path} cannot be written: it is no file.")
         mode = _get_mode(target, 0o666)
-        suffix = "".join(Path(path).suffixes[-2:])
+        stem, suffix = target.stem[:40], "".join(Path(path).suffixes[-2:])
+        is_alone = target.parent.suffix != _PARTIAL  # a folder that is flushed as a whole
+        if is_alone:
+            _remove_leftovers(
+                target.parent, rf"\.{re.escape(stem)}-[0-9a-f]{{8}}{re.escape(suffix)}"
+            )
         temporary = _make_temporary(
-            target.parent, target.stem[:40], suffix, lambda p: p.touch(mode, exist_ok=False)
+            target.parent, stem, suffix, lambda p: p.touch(mode, exist_ok=False)
         )
         try:
-            yield temporary
-            if target.exists():
-                temporary.chmod(mode)
-            if target.parent.suffix != _PARTIAL:  # a folder that is flushed as a whole
-                _flush(temporary)
-            temporary.replace(target)
-            if target.parent.suffix != _PARTIAL:
+            with _hold_lock(temporary):
+                yield temporary
+                if target.exists():
+                    temporary.chmod(mode)
+                if is_alone:
+                    _flush(temporary)
+                temporary.replace(target)
+            if is_alone:
                 _flush(target.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -103,7 +110,7 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
     with _resolve_target(path) as target:
         if target.exists() and not target.is_dir():
             raise FormatError(f"{path} cannot be written: it is a file, not a folder.")
-        _remove_leftovers(target)
+        _restore_folder(target)
         is_exchangeable = not target.exists() or _is_exchangeable(target)
         place, finish = (target.parent, _swap_folders) if is_exchangeable else (target, _move_files)
         mode = _get_mode(target, 0o777) | 0o700
@@ -236,32 +243,40 @@ def _exchange_atomically(first: bytes, second: bytes) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove leftovers of a killed run, restoring the old folder if it was killed in between."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}\.(partial|old)")
-    places = [place for place in (target.parent, target) if os.access(place, os.R_OK)]
-    for leftover in [leftover for place in places for leftover in place.iterdir()]:
-        if not pattern.fullmatch(leftover.name) or leftover.is_symlink():
-            continue
-        if leftover.suffix == ".old" and not target.exists():
-            leftover.rename(target)
-            continue
-        with (
-            contextlib.suppress(BlockingIOError),
-            _hold_lock(leftover),
-        ):  # held by a run that goes on
-            shutil.rmtree(leftover, ignore_errors=True)
+def _restore_folder(target: Path) -> None:
+    """Restore the old folder if a run was killed in between, and remove what such runs left."""
+    name = rf"\.{re.escape(target.name)}-[0-9a-f]{{8}}"
+    for old in _list_matching(target.parent, rf"{name}\.old"):
+        if not target.exists():
+            old.rename(target)
+    for place in (target.parent, target):
+        _remove_leftovers(place, rf"{name}\.(partial|old)")
+
+
+def _remove_leftovers(place: Path, pattern: str) -> None:
+    """Remove the files and folders of killed runs; those of a run that goes on are locked."""
+    for leftover in _list_matching(place, pattern):
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), _hold_lock(leftover):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink()
+
+
+def _list_matching(place: Path, pattern: str) -> list[Path]:
+    paths = place.iterdir() if os.access(place, os.R_OK) else ()
+    return [path for path in paths if re.fullmatch(pattern, path.name) and not path.is_symlink()]
 
 
 @contextlib.contextmanager
-def _hold_lock(folder: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a lock that ends with the process; BlockingIOError if another holds it."""
     if sys.platform == "win32":  # no locks on folders there
         yield
         return
     import fcntl
 
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -67,6 +67,7 @@ def make_format_error(
     """
     place = f"{path}" if line is None else f"{path}, line {line}"
     expected = re.sub(r"'[^']{80,}'", lambda name: f"{abbreviate(name[0])}'", expected)
+    expected = re.sub(r"\S{80,}", lambda word: abbreviate(word[0]), expected)
     return FormatError(f"{place}: expected {expected}; found {abbreviate(found).rstrip('.')}.")
 
 

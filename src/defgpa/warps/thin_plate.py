@@ -285,7 +285,8 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     """
     geometry = measure_points(sources)
     k, d = sources.shape
-    local = (sources - geometry.centre[0]) / geometry.size[0]
+    size = np.where(geometry.size > 0, geometry.size, 1.0)  # of points at one place: a translation
+    local = (sources - geometry.centre[0]) / size[0]
     system = _build_kernel_system(local)
     system[:k, k:] = make_affine_columns(local)
     system[k:, :k] = system[:k, k:].T
@@ -293,9 +294,9 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     basis = ThinPlateBasis(
         local,
         geometry.centre[0],
-        geometry.size[0],
+        size[0],
         ridge=None,
-        stiffness=np.zeros_like(geometry.size[0]),
+        stiffness=np.zeros_like(size[0]),
     )
     return Warp(basis, weights)
 

@@ -24,7 +24,7 @@ from defgpa import errors
 from defgpa.arrays import Array
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
-from defgpa.io.files import decode_text, make_format_error, read_bytes, read_head
+from defgpa.io.files import abbreviate, decode_text, make_format_error, read_bytes, read_head
 from defgpa.io.format import ReadOptions
 from defgpa.io.limits import (
     TEXT_COST,
@@ -171,9 +171,10 @@ def parse_number(path: Path, line: int, token: str) -> float:
     if word.lower() in MISSING_WORDS:
         return math.nan
     if has_decimal_comma(word):
+        found, remedy = abbreviate(repr(word)), abbreviate(word.replace(",", "."))
         raise FormatError(
-            f"{path}, line {line}: expected a number with a decimal point; found {word!r}. "
-            f"Write {word.replace(',', '.')} (decimal commas are not read here)."
+            f"{path}, line {line}: expected a number with a decimal point; found {found}. "
+            f"Write {remedy} (decimal commas are not read here)."
         )
     if _FORTRAN_EXPONENT.fullmatch(word):
         word = word.lower().replace("d", "e")
