@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import numpy as np
 import pytest
 
 import defgpa
-from defgpa import DefgpaError, EuclideanGPA, Shapes, statistics
+from defgpa import DefgpaError, EuclideanGPA, Shapes, plot, statistics
 from defgpa.statistics import (
     EffectSizes,
     Sample,
@@ -41,7 +42,7 @@ from defgpa.statistics import (
     trajectories,
     two_block_pls,
 )
-from support import EXACT
+from support import EXACT, ROOT
 
 N = 16
 HALVES, KINDS = ["a"] * 8 + ["b"] * 8, list("uvwx") * 4
@@ -239,3 +240,21 @@ def test_unusable_input_is_refused_in_a_sentence(call, words):
     with pytest.raises(DefgpaError, match=words) as caught:
         call(made())
     assert str(caught.value).rstrip().endswith((".", "?"))
+
+
+def test_every_statistic_of_the_documented_table_is_where_it_says():
+    """The table of docs/coming-from.md: function, command with its option, plot."""
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    rows = page.split("### Statistics at a glance")[1].split("###")[0].splitlines()
+    rows = [row.split(" | ") for row in rows if row.startswith("| ")][1:]
+    assert len(rows) >= 20
+    for _, _, function, command, figure in rows:
+        word = re.match(r"`(\w+)", function)[1]
+        assert hasattr(statistics, word)
+        name, option = re.fullmatch(r"`(\w+) (--[\w-]+)`", command).groups()
+        module = importlib.import_module(f"defgpa.cli._{name}")
+        assert any(option in parameter.opts for parameter in module.command.params), command
+        assert figure.strip("`| ") in plot.__all__
+    tested = {re.match(r"`(\w+)", row[2])[1] for row in rows}
+    others = {"average_species", "build_sample", "centroid_sizes", "find_pairs", "match_tree"}
+    assert set(CALLS) - tested == others | {"outliers", "tangent_space", "ShapePCA"}
