@@ -386,6 +386,16 @@ def test_the_scripts_give_the_digits_of_the_page(page, kind, monkeypatch, capsys
     assert written["pairwise.csv"] == tested["pairwise"]["csv"]
 
 
+def test_commands_say_that_they_take_one_table(page):
+    page.open_sample("wings")
+    names = defgpa.datasets.load_wings().names
+    for head in ("mass", "age"):
+        rows = [f"{name},{k}" for k, name in enumerate(names)]
+        page.upload(f"{head}.csv", "\n".join([f"id,{head}", *rows]).encode())
+        commands = page.get("/scripts").json()["commands"]
+        assert ("put the columns of the others into files/age.csv" in commands) == (head == "age")
+
+
 def test_covariates_are_read_from_a_spreadsheet(page):
     openpyxl = pytest.importorskip("openpyxl")
     names = defgpa.datasets.load_wings().names

@@ -113,9 +113,10 @@ def write_commands(project: Project) -> str:
     fit += [*list_method_options(method), "-o", "fit"]
     lines = ["# run these in the folder of the project"]
     lines.append(shlex.join(fit))
-    data = [
-        word for table in _make_relative(project, study.tables)[:1] for word in ("--data", table)
-    ]
+    tables = _make_relative(project, study.tables)
+    data = ["--data", tables[0]] if tables else []
+    if len(tables) > 1:
+        lines.append(f"# --data takes one table: put the columns of the others into {tables[0]}")
     permutations = ["--permutations", str(test["n_permutations"]), "--seed", str(test["seed"])]
     if test["formula"].strip():
         command = ["defgpa", "test", "fit/result.npz", "-f", test["formula"]]
