@@ -20,8 +20,8 @@ from defgpa.statistics import (
     tangent_space,
     two_block_pls,
 )
-from defgpa.statistics.classification import leave_one_out
 from defgpa.statistics.cross_covariance import find_first_axes
+from defgpa.statistics.leave_one_out import leave_one_out
 from support import EXACT
 
 RESULTS = {

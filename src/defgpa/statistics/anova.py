@@ -27,7 +27,8 @@ from defgpa.statistics.design import Design, collect_columns, design
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import Permutations
-from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample, impute_tangents
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, Sample, build_sample, impute_tangents
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, Terms, permute_ratios, pool_ratios

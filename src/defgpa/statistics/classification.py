@@ -23,12 +23,13 @@ from defgpa.formatting import align_columns
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
+from defgpa.statistics.leave_one_out import assign_unchosen, choose_components, leave_one_out
 from defgpa.statistics.permutation import Permutations, reaches_observed
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_pairs, list_pairs
 
 _MAX_COMPONENTS = 40
-_N_FOLDS = 10  # of specimens that the number of components is chosen without
 _DISTANCES = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
 
 
@@ -227,8 +228,8 @@ def classify(
         )
     priors = np.full(len(names), 1 / len(names)) if equal_priors else counts / len(codes)
     if n_components is None:
-        chosen = _choose_components(scores, codes, priors, max_components)
-        posterior = _assign_unchosen(scores, codes, priors, max_components)
+        chosen = choose_components(scores, codes, priors, max_components)
+        posterior = assign_unchosen(scores, codes, priors, max_components)
     else:
         chosen = n_components
         posterior = leave_one_out(scores[:, :chosen], codes, priors)
@@ -274,84 +275,6 @@ def _compute_components(tangents: Array) -> tuple[Array, Array]:
     U, lengths, axes = np.linalg.svd(deviations, full_matrices=False)
     k = int((lengths > 1e-10 * lengths[0]).sum())
     return U[:, :k] * lengths[:k], axes[:k].reshape(k, *tangents.shape[1:])
-
-
-def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
-    """Compute the posterior probabilities (n, g) of every specimen from all the others.
-
-    The pooled covariance without a specimen is a rank-one change of the one of all, so that nothing
-    is fitted again.
-
-    Parameters
-    ----------
-    scores : array (n, k)
-        On components of shape.
-    codes : array (n,) of int
-        The group of every specimen.
-    priors : array (g,)
-        Probabilities of the groups.
-    """
-    n, g = len(scores), len(priors)
-    membership = np.eye(g)[codes]
-    counts = membership.sum(axis=0)
-    means = (membership.T @ scores) / counts[:, None]
-    deviations = scores - means[codes]
-    inverse = np.linalg.pinv(deviations.T @ deviations)
-    # without specimen i the scatter loses c/(c − 1) of its square, the mean moves by 1/(c − 1)
-    others = np.maximum(counts[codes] - 1, 1)
-    shrink = counts[codes] / others
-    solved = deviations @ inverse
-    leverage = shrink * (solved * deviations).sum(axis=1)
-    residuals = scores[:, None] - means
-    residuals[np.arange(n), codes] += deviations / others[:, None]
-    components = np.einsum("igp,ip->ig", residuals, solved)
-    squares = ((residuals @ inverse) * residuals).sum(axis=2)
-    squares += (shrink / np.maximum(1 - leverage, 1e-12))[:, None] * components**2
-    weights = counts - membership if np.allclose(priors, counts / n) else np.tile(priors, (n, 1))
-    with np.errstate(divide="ignore"):  # a group of one specimen is empty without it
-        logs = np.log(weights / weights.sum(axis=1, keepdims=True)) - 0.5 * squares * (n - 1 - g)
-    posterior = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-
-
-def _choose_components(scores: Array, codes: Index, priors: Array, most: int) -> int:
-    """Choose how many components assign most specimens correctly, the fewest of equal ones.
-
-    Parameters
-    ----------
-    scores, codes, priors : array (n, k), (n,) of int, (g,)
-        As in `leave_one_out`.
-    most : int
-        Components at most.
-    """
-    counts = range(1, max(min(most, len(codes) - len(priors) - 1), 1) + 1)
-    assigned = (leave_one_out(scores[:, :k], codes, priors).argmax(axis=1) for k in counts)
-    return int(np.argmax([(groups == codes).sum() for groups in assigned])) + 1
-
-
-def _assign_unchosen(scores: Array, codes: Index, priors: Array, most: int) -> Array:
-    """Compute posterior probabilities (n, g), the number of components chosen without the specimen.
-
-    Chosen with it, the number flatters: without any difference 60 % of two equal groups are
-    assigned correctly.
-
-    Parameters
-    ----------
-    scores, codes, priors : array (n, k), (n,) of int, (g,)
-        As in `leave_one_out`.
-    most : int
-        Components at most.
-    """
-    posterior = np.empty((len(codes), len(priors)))
-    fold = np.empty(len(codes), dtype=np.intp)
-    fold[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % _N_FOLDS
-    by_size = bool(np.allclose(priors, np.bincount(codes) / len(codes)))
-    for left_out in range(min(_N_FOLDS, len(codes))):
-        kept, rows = fold != left_out, fold == left_out
-        kept_priors = np.bincount(codes[kept]) / kept.sum() if by_size else priors
-        k = _choose_components(scores[kept], codes[kept], kept_priors, most)
-        posterior[rows] = leave_one_out(scores[:, :k], codes, priors)[rows]
-    return posterior
 
 
 def _compute_canonical_singular_values(variates: Array, codes: Index) -> Array:

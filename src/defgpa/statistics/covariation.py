@@ -23,7 +23,8 @@ from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.cross_covariance import find_first_axes
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, p_value
-from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, Sample, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_p
 
 LANCZOS_NUMBERS = 128  # that the axes of a permutation take, for every row

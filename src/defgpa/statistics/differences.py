@@ -19,7 +19,8 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.permutation import Permutations, reaches_observed
-from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, Sample, build_sample
 from defgpa.statistics.table import Rows, format_p_values
 
 

@@ -20,7 +20,8 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.io.covariates import Columns
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
 from defgpa.statistics.permutation import Permutations, reaches_observed
-from defgpa.statistics.sample import Analysed, Provenance, build_sample, impute_tangents
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample, impute_tangents
 from defgpa.statistics.table import PairRows, Table
 
 _N_BOOTSTRAPS = 999

@@ -24,7 +24,8 @@ from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.phylogeny import Phylogeny
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import PairRows, Row, Table, format_p, list_pairs
 from defgpa.statistics.two_way import build_averaging

@@ -28,7 +28,8 @@ from defgpa.statistics.permutation import (
     describe_chance,
     reaches_observed,
 )
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import PairRows, Row, Table, list_pairs
 
 

@@ -25,7 +25,8 @@ from defgpa.statistics.covariation import (
 )
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, p_value
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
 
 

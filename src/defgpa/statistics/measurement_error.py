@@ -20,7 +20,8 @@ from defgpa.formatting import format_number
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.design import encode_groups, make_orthonormal_bases
 from defgpa.statistics.permutation import Permutations, compress_columns, p_value
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, Table, effect
 
 _ROUNDING = 1e-13  # relative: a sum of squares that is nothing

@@ -22,7 +22,8 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.shapes import Shapes
 from defgpa.statistics.box_cox import fit_box_cox
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from defgpa.threads import one_blas_thread
 

@@ -24,7 +24,7 @@ from defgpa.statistics.permutation import (
     extract_permuted,
     p_value,
 )
-from defgpa.statistics.sample import Provenance
+from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.table import PairRows
 
 

@@ -24,7 +24,8 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.phylogeny import Phylogeny
-from defgpa.statistics.sample import Analysed, Provenance
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Row, Rows, Table
 

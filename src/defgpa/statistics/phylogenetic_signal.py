@@ -29,7 +29,8 @@ from defgpa.formatting import format_number
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.phylogeny import Phylogeny
-from defgpa.statistics.sample import Analysed, Provenance
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Row, Rows, format_p
 

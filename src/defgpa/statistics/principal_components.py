@@ -23,7 +23,8 @@ from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, compute_t
 from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike, as_specimens
-from defgpa.statistics.sample import Provenance, Sample, build_sample, impute_tangents
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Sample, build_sample, impute_tangents
 from defgpa.statistics.specimens import fill_from_reference
 from defgpa.tangent_space import measure_sizes, scale_to_unit_size, tangent_space
 

@@ -19,7 +19,8 @@ from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.design import encode_groups
-from defgpa.statistics.sample import Analysed, Provenance, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect
 
 

@@ -35,7 +35,8 @@ from defgpa.statistics.anova import effect_table
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.mirror_pairs import MirrorPairs, exchange_pairs, find_pairs, parse_pairs
 from defgpa.statistics.permutation import Permutations, compress_columns
-from defgpa.statistics.sample import Analysed, Provenance, Sample, build_sample
+from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.sample import Analysed, Sample, build_sample
 from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
 from defgpa.statistics.two_way import TwoWay, build_averaging
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, permute_ratios
