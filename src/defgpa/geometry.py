@@ -40,6 +40,11 @@ class Geometry(Stack):
         return np.sqrt(self.squared_extents)
 
     @property
+    def mean_weights(self) -> Array:
+        """(n,): mean weight of the visible points, by which a shape counts among the others."""
+        return np.asarray(self.mass / np.maximum(self.count, 1.0))
+
+    @property
     def is_coincident(self) -> Mask:
         """(n,): whether the visible points all coincide, as far as rounding lets one see."""
         distances = np.linalg.norm(self.centre, axis=1)
@@ -213,7 +218,7 @@ class Moments(Stack):
     axes: Array  # (…, n, k, k), or (…, 1, k, k) where all have the same landmarks: G
     cross: Array  # (…, n, k, d): C
     square: Array  # (…, n): q
-    mass: Array | None = None  # (…, n): total landmark weight of each shape; None: all alike
+    mass: Array | None = None  # (…, n): mean landmark weight of each shape; None: all alike
 
 
 def compute_moments(axes: Array, geometry: Geometry) -> Moments:
@@ -227,7 +232,9 @@ def compute_moments(axes: Array, geometry: Geometry) -> Moments:
     cross = axes.mT[..., None, :, :] @ weighted
     square = np.einsum("...md,...md->...", weighted, centred)
     if weights is not None:
-        return Moments(compute_visible_scatters(axes, weights), cross, square, weights.sum(axis=-1))
+        return Moments(
+            compute_visible_scatters(axes, weights), cross, square, geometry.mean_weights
+        )
     if not visible.all():
         return Moments(compute_visible_scatters(axes, visible), cross, square)
     about_mean = axes - axes.mean(axis=-2, keepdims=True)  # one G for all shapes

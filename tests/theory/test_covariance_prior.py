@@ -64,7 +64,9 @@ def test_the_prior_is_algorithm_1_of_the_paper(full_shapes):
 def test_the_mean_of_lengths_is_not_the_mean_of_squares():
     """Two shapes of sizes 1 and 3 have a reference of size 2, not √5."""
     roots = np.array([[0.8, 0.6], [2.4, 1.8]])
-    np.testing.assert_allclose(np.sqrt(compute_common_eigenvalues(roots)), [1.6, 1.2], **EXACT)
+    np.testing.assert_allclose(
+        np.sqrt(compute_common_eigenvalues(roots, np.ones(len(roots)))), [1.6, 1.2], **EXACT
+    )
 
 
 def test_the_partial_set_of_the_authors_has_the_right_prior():

@@ -5,6 +5,7 @@ import pytest
 
 from defgpa import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA, Shapes, cross_validate
 from defgpa.estimators import prepare_problem
+from defgpa.procrustes import procrustes_distance
 from support import EXACT, smooth_family
 
 ESTIMATORS = {
@@ -76,6 +77,32 @@ def test_weight_zero_equals_missing(estimator, points):
     np.testing.assert_allclose(
         weighted.reference, estimator.fit(gone).alignment_.reference, **EXACT
     )
+
+
+@every_estimator
+def test_specimen_of_weight_two_is_the_specimen_given_twice(estimator, points):
+    weights = np.ones(points.shape[:2])
+    weights[2] = 2.0
+    twice = np.concatenate([points, points[2:3]])
+    weighted, expected = estimator.align(Shapes(points, weights=weights)), estimator.align(twice)
+    assert procrustes_distance(weighted.reference, expected.reference) < 1e-7
+    np.testing.assert_allclose(weighted.rmse_reference, expected.rmse_reference, rtol=1e-7)
+    np.testing.assert_allclose(weighted.rmse_datum, expected.rmse_datum, rtol=1e-7)
+
+
+@every_estimator
+def test_landmark_of_weight_two_is_the_landmark_given_twice(estimator, points):
+    """But for the prior: the paper's SᵀS = Λ counts every landmark of the reference once."""
+    weights = np.ones(points.shape[:2])
+    weights[:, 5] = 2.0
+    twice = np.concatenate([points, points[:, 5:6]], axis=1)
+    weighted, expected = estimator.align(Shapes(points, weights=weights)), estimator.align(twice)
+    distance = procrustes_distance(weighted.reference, expected.reference[:-1])
+    if estimator == ESTIMATORS["prior"]:
+        assert 1e-4 < distance < 0.1
+    else:
+        assert distance < 1e-7
+        np.testing.assert_allclose(weighted.rmse_datum, expected.rmse_datum, rtol=1e-7)
 
 
 @every_estimator

@@ -16,7 +16,7 @@ from defgpa.distributed.cluster import Cluster
 from defgpa.errors import ShapeError
 from defgpa.geometry import Geometry, Moments
 from defgpa.shapes import Shapes, number_labels
-from defgpa.solvers.covariance_prior import compute_common_eigenvalues, estimate_prior
+from defgpa.solvers.covariance_prior import compute_prior_of_complete, estimate_prior
 from defgpa.threads import split_range
 
 
@@ -138,7 +138,7 @@ class ClusterSet:
     def prior(self) -> Array:
         """Estimate Λ (d,) by Algorithm 1 of the paper, largest first."""
         if self.visible.all():
-            return compute_common_eigenvalues(self._extents.extents)
+            return compute_prior_of_complete(self._extents)
 
         def by_landmarks() -> ClusterParts:
             futures = [self.cluster.submit(work.join_landmarks, r, *self.parts) for r in self.rows]
@@ -147,7 +147,7 @@ class ClusterSet:
         def by_shapes() -> ClusterParts:
             return ClusterParts(self.cluster, self.parts).map(work.get_points)
 
-        return estimate_prior(by_landmarks, by_shapes, self.names)
+        return estimate_prior(by_landmarks, by_shapes, self.names, self._extents.mean_weights)
 
     def _each(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         return ClusterParts(self.cluster, self.parts).results(function, *shared)

@@ -129,9 +129,10 @@ def balance_frame(fit: DatumSpaceFit) -> DatumSpaceFit:
     r"""Express an affine solution in the frame that favours no shape.
 
     The maps :math:`A_i` from the reference into the shapes are made as rigid as they can be
-    together, :math:`\tfrac1n \sum_i A_i A_i^\top = I`, so that lengths in the reference are lengths
-    in the shapes, on average; the reference is centred, with its longest axis first. Errors in the
-    two spaces are then comparable, whatever the first shape looks like.
+    together, :math:`\sum_i w_i A_i A_i^\top / \sum_i w_i = I` with the total landmark weights
+    :math:`w_i`, so that lengths in the reference are lengths in the shapes, on average; the
+    reference is centred, with its longest axis first. Errors in the two spaces are then comparable,
+    whatever the first shape looks like.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def balance_frame(fit: DatumSpaceFit) -> DatumSpaceFit:
            [0., 1.]])
     """
     A = np.linalg.inv(fit.matrices)
-    metric = np.mean(A @ A.mT, axis=0)
+    metric = np.einsum("i,ikl->kl", fit.totals / fit.totals.sum(), A @ A.mT)
     G = np.linalg.cholesky(metric)
     centred = (fit.reference - fit.reference.mean(axis=0)) @ G
     G = G @ _find_principal_axes(centred, G, fit.matrices)

@@ -31,7 +31,7 @@ class CentredSums:
     rows: Array  # (n·d, m): (ΓD̄)ᵀ of all shapes below each other
     masses: Array  # (n, m): Γ; or ones (1, m) where every shape has all landmarks and no weights
     squares: Array  # (n,): ‖Γ^½D̄‖²
-    mass: Array | None  # (n,): the total weight of each shape, if landmarks have weights
+    mass: Array | None  # (n,): mean weight of the landmarks of each shape, if they have weights
     is_uniform: bool  # whether every landmark of every shape counts once
 
     @classmethod
@@ -45,7 +45,7 @@ class CentredSums:
             np.ascontiguousarray(weighted.mT).reshape(-1, weighted.shape[1]),
             masses.astype(np.float64) if weights is None else weights,
             np.einsum("nmd,nmd->n", weighted, geometry.centred),
-            None if weights is None else weights.sum(axis=-1),
+            None if weights is None else geometry.mean_weights,
             weights is None and bool(visible.all()),
         )
 
@@ -85,7 +85,7 @@ class FoldSums(Stack):
     shift: Array  # (g, n, d): t, by which the centroid moves
     scatters: Array  # (g, n, d, d): D̄_KᵀΓD̄_K
     squares: Array  # (g, n): ‖Γ^½D̄_K‖²
-    mass: Array | None  # (g, n): the weight of what remains of each shape, if landmarks have any
+    mass: Array | None  # (g, n): mean weight of what remains of each shape, if there are weights
 
     @classmethod
     def of(cls, shapes: CentredSums, landmarks: Index, remaining: Index) -> FoldSums:
@@ -98,7 +98,10 @@ class FoldSums(Stack):
         scatters = shapes.geometry.scatter - (points * masses[..., None]).mT @ points
         scatters -= totals[..., None, None] * shift[..., :, None] * shift[..., None, :]
         squares = np.einsum("gndd->gn", scatters)
-        left_out, mass = points - shift[:, :, None, :], None if shapes.mass is None else totals
+        left_out, mass = points - shift[:, :, None, :], None
+        if shapes.mass is not None:
+            remain = np.moveaxis(shapes.geometry.visible[:, remaining], 1, 0)
+            mass = totals / np.maximum(remain.sum(axis=-1), 1)
         return cls(shapes, landmarks, remaining, left_out, shift, scatters, squares, mass)
 
     @cached_property

@@ -45,26 +45,38 @@ def covariance_prior(
     they become stays in the cache, through one.
     """
     if geometry.visible.all():
-        return compute_common_eigenvalues(geometry.extents)
+        return compute_prior_of_complete(geometry)
     points = np.where(geometry.visible[..., None], geometry.points, np.nan)
     groups = split_range(len(points), at_a_time)
     return estimate_prior(
         lambda: LocalParts([points]),
         lambda: LocalParts([points[group] for group in groups]),
         names,
+        geometry.mean_weights,
         paired,
     )
+
+
+def compute_prior_of_complete(geometry: Geometry) -> Array:
+    """Compute Λ (d,) of complete shapes; landmark weights count in their extents, too."""
+    shares = geometry.mean_weights
+    return compute_common_eigenvalues(geometry.extents / np.sqrt(shares)[:, np.newaxis], shares)
 
 
 def estimate_prior(
     landmark_blocks: Callable[[], Parts],
     groups: Callable[[], Parts],
     names: Sequence[str],
+    shares: Array,
     paired: int = _MAX_PAIRED,
 ) -> Array:
-    """Estimate Λ (d,) of shapes that come in blocks of landmarks, or in groups of shapes."""
+    """Estimate Λ (d,) of shapes that come in blocks of landmarks, or in groups of shapes.
+
+    Shapes count by their mean landmark weights ``shares`` (n,); missing landmarks are completed
+    from the others as they were measured, whatever the weight of each, and of many shapes equally.
+    """
     if len(names) <= paired:
-        parts = complete_by_pairs(landmark_blocks())
+        parts = complete_by_pairs(landmark_blocks(), shares)
         extents = _compute_extents(sum(parts.results(_compute_scatter, _compute_centroids(parts))))
     else:
         parts = complete_through_one(groups())
@@ -77,16 +89,20 @@ def estimate_prior(
             "Drop it, or state the proportions of the reference yourself: DefGPA(warp, "
             "proportions=[...])."
         )
-    return compute_common_eigenvalues(extents)
+    return compute_common_eigenvalues(extents, shares)
 
 
-def compute_common_eigenvalues(extents: Array) -> Array:
-    """Compute Λ from the singular values (…, n, d) of the shapes, largest first."""
+def compute_common_eigenvalues(extents: Array, shares: Array) -> Array:
+    """Compute Λ from the singular values (…, n, d) of the shapes, largest first.
+
+    ``shares`` (n,) says how much each shape counts.
+    """
     lengths = np.linalg.norm(extents, axis=-1)
     directions = extents / lengths[..., None]
-    _, vectors = np.linalg.eigh(directions.mT @ directions)
+    _, vectors = np.linalg.eigh(directions.mT @ (shares[:, None] * directions))
     leading = np.abs(vectors[..., -1])  # all entries of the matrix are ≥ 0, so the vector is too
-    return np.asarray((lengths.mean(axis=-1, keepdims=True) * leading) ** 2)
+    mean_length = (shares * lengths).sum(axis=-1, keepdims=True) / shares.sum()
+    return np.asarray((mean_length * leading) ** 2)
 
 
 class Parts(Protocol):
@@ -131,16 +147,21 @@ class Similarities(NamedTuple):
 
     linear: Array  # (i, k, d, d)
     offset: Array  # (i, k, d)
-    trusted: Mask  # (i, k)
+    trusted: Mask | Array  # (i, k): whether, or how much shape k counts
 
 
-def complete_by_pairs(blocks: Parts) -> Parts:
-    """Estimate every missing landmark from all other shapes; NaN where none can be."""
+def complete_by_pairs(blocks: Parts, shares: Array | None = None) -> Parts:
+    """Estimate every missing landmark from all other shapes, which count by their ``shares`` (n,).
+
+    NaN where none can be.
+    """
 
     def fill(parts: Parts) -> Parts:
         centre = _compute_centroids(parts)
         moments = zip(*parts.results(_compute_moments_among, centre), strict=True)
         maps = fit_pair_similarities(PairMoments(*(np.sum(terms, axis=0) for terms in moments)))
+        if shares is not None:
+            maps = maps._replace(trusted=maps.trusted * shares)
         return parts.map(_fill_by_pairs, centre, maps)
 
     return _fill_repeatedly(fill, blocks)

@@ -44,6 +44,8 @@ class DatumSpaceFit:
         The norm of the gradient relative to that of its terms.
     converged : bool
         Whether the gradient vanishes, as far as rounding allows.
+    totals : ndarray of shape (n_shapes,)
+        Total landmark weight of each shape.
     """
 
     reference: Array
@@ -54,6 +56,7 @@ class DatumSpaceFit:
     iterations: int
     gradient_norm: float
     converged: bool
+    totals: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,4 +262,5 @@ def build_fit(
         iterations=iterations,
         gradient_norm=gradient_norm,
         converged=gradient_norm <= GRADIENT_TOLERANCE,
+        totals=shapes.totals,
     )

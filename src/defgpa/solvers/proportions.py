@@ -390,7 +390,7 @@ def _solve_closed_form(moments: Moments) -> Array:
     maps = np.linalg.solve(moments.axes + ridge * np.eye(moments.axes.shape[-1]), moments.cross)
     squares = maps @ maps.mT
     shares = squares / np.einsum("...kk->...", squares)[..., None, None]
-    # each shape counts by its total landmark weight, where there are weights
+    # each shape counts by its mean landmark weight, where there are weights
     mass = None if moments.mass is None else moments.mass[..., None, None]
     mean = (
         shares.mean(axis=-3) if mass is None else (mass * shares).sum(axis=-3) / mass.sum(axis=-3)

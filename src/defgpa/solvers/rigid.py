@@ -147,19 +147,22 @@ def _turn_like_first_shape(point: RigidPoint) -> tuple[Array, Array]:
 
 
 def _scale_to_mean_size(shapes: CentredShapes, Z: Array, S: Array) -> tuple[Array, Array]:
-    """Scale the solution so that the reference has the mean size of the shapes."""
+    """Scale the solution so that the reference has the mean size of the shapes.
+
+    A shape counts by the mean weight of its landmarks.
+    """
     sizes = np.sqrt(shapes.squared_sizes)
     if shapes.weights is not None:
-        sizes = estimate_complete_sizes(*_mean_weights(shapes), S.T, compute_squared_scales(Z))
-    factor = sizes.mean() / np.linalg.norm(S)
+        # a landmark of less weight than others of its shape is in part where the reference has it
+        largest = shapes.weights.max(axis=1)
+        sizes = estimate_complete_sizes(
+            shapes.squared_sizes / largest,
+            shapes.weights / largest[:, np.newaxis],
+            S.T,
+            compute_squared_scales(Z),
+        )
+    factor = np.average(sizes, weights=shapes.totals / shapes.n_visible) / np.linalg.norm(S)
     return Z / factor, S * factor
-
-
-def _mean_weights(shapes: CentredShapes) -> tuple[Array, Array]:
-    """Return squared sizes (n,) and weights (n, m), of which the largest is 1."""
-    assert shapes.weights is not None
-    largest = shapes.weights.max()
-    return shapes.squared_sizes / largest, shapes.weights / largest
 
 
 def _require_rotations(point: RigidPoint) -> None:
