@@ -140,15 +140,6 @@ class ElasticProblem:
         """Return the problem whose warps are charged ``factor`` times as much for bending."""
         return ElasticProblem(self.deformable.scale_penalty(factor))
 
-    def solve(self, dial: Dial) -> tuple[Array, Sequence[Array]]:
-        """Return the reference (m, d) at one position of the dial, and the warps' coefficients."""
-        if dial.firmness == 0.0:
-            return self.deformable.fit.reference, self.deformable.fit.coefficients
-        fit = self._descend(dial)
-        return fit.reference, compute_elastic_coefficients(
-            self.cost, self.linear, self.weighted_rows, fit
-        )
-
     def _descend(self, dial: Dial) -> Elastic:
         tuning = self.deformable.method.tuning
         inverse = make_anchored_inverse(

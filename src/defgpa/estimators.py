@@ -468,6 +468,7 @@ class ElasticGPA(WarpEstimator):
         Bytes that features may occupy before they are streamed block by block.
     robust : bool or Robust
         Whether landmark weights are estimated so that gross errors are left out: True, or settings.
+        They are those of DefGPA with the same warp, whose residuals tell errors more clearly.
     tuning : Tuning, optional
         Thresholds and sizes, for experts.
 
@@ -527,18 +528,8 @@ class ElasticGPA(WarpEstimator):
     def _fit_with_weights(
         self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
     ) -> WeightedFit:
-        stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
-        problem = stiff._prepare(weighted)
-        cost, firmness = problem.deformable.cost, self._dial.firmness
-        reference, coefficients = problem.solve(self._dial)
-        weights, points = weighted.relative_weights, shapes.points
-        places = find_expected_places(reference, points, weights)
-        predicted, leverage = predict_landmarks(cost, coefficients, points, places)
-        # κ of the linear part is that of a pose
-        linear = compute_affine_leverage(places, points, weights)
-        pose = compute_similarity_leverage(places, points, weights)
-        anchored = np.maximum(leverage + firmness * (pose - linear), 0.0)
-        return WeightedFit(reference, predicted, anchored)
+        # poses follow stray landmarks of the same shape, and their leverage is a guess
+        return self._deformable._fit_with_weights(shapes, weighted, stiffness, start)
 
     def _prepare(self, shapes: Shapes) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""

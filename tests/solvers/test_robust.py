@@ -210,6 +210,27 @@ def test_weight_functions():
     np.testing.assert_allclose(weights, [[1.0, 1.0, 0.5, 0.0, 0.0]], atol=1e-12)
 
 
+@pytest.mark.parametrize("make", [DefGPA, ElasticGPA])
+def test_many_frames_with_a_dozen_points_are_rid_of_their_gross_errors(make):
+    """As of a tracker: 8 % of the points are wrong, some frames have three such points."""
+    family = smooth_family(60, 12, 2, bend=0.08, noise=0.02, seed=4)
+    rng = np.random.default_rng(4)
+    points = np.array(family.shapes.points)
+    wrong = rng.random(points.shape[:2]) < 0.08
+    points[wrong] += rng.normal(size=(wrong.sum(), 2))
+    likelihood = np.where(wrong, rng.uniform(0, 0.5, wrong.shape), rng.uniform(0.7, 1, wrong.shape))
+
+    def measure_error(estimator, shapes):
+        return procrustes_distance(estimator.align(shapes).reference, family.truth)
+
+    good = measure_error(make(), np.where(wrong[..., None], np.nan, points))
+    cut = Shapes(points, weights=np.where(likelihood < 0.6, 0.0, likelihood))
+    assert measure_error(make(), cut) < 1.1 * good
+    assert measure_error(make(robust=True), Shapes(points, weights=likelihood)) < 1.1 * good
+    assert measure_error(make(robust=True), points) < 1.15 * good
+    assert measure_error(make(), points) > 5 * good
+
+
 def test_every_shape_keeps_enough_landmarks():
     weights = np.full((5, 10), 0.01)
     weights[:, 0] = 1.0
