@@ -6,6 +6,7 @@ only place that validates points and weights: the rest of the package trusts the
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
@@ -359,9 +360,9 @@ class Shapes:
             raise ShapeError(f"There is no shape number {shape}; there are {self.n_shapes}.")
         return int(shape) % self.n_shapes
 
-    def take(self, shapes: Sequence[int] | Index) -> Shapes:
-        """Return only these shapes (by number), in this order."""
-        numbers = [int(i) for i in shapes]
+    def take(self, shapes: Sequence[int | str] | Index) -> Shapes:
+        """Return only these shapes, by number or name, in this order."""
+        numbers = _find_numbers(shapes, self.names, "shape")
         metadata = {
             key: tuple(value[i] for i in numbers) if key in PER_SHAPE_METADATA else value
             for key, value in self.metadata.items()
@@ -373,9 +374,17 @@ class Shapes:
             metadata=metadata,
         )
 
-    def without(self, landmarks: Sequence[int] | Index) -> Shapes:
-        """Return the shapes without these landmarks (numbers), and without faces that use them."""
-        remaining = np.delete(np.arange(self.n_landmarks), np.asarray(landmarks, dtype=np.intp))
+    def without(self, landmarks: Sequence[int | str] | Index) -> Shapes:
+        """Return the shapes without these landmarks, by number or label, nor faces that use them.
+
+        Examples
+        --------
+        >>> shapes = Shapes([[[0, 0], [1, 0], [0, 2]]], landmarks=["root", "tip", "edge"])
+        >>> shapes.without(["tip"]).landmarks
+        ('root', 'edge')
+        """
+        numbers = _find_numbers(landmarks, self.landmarks, "landmark")
+        remaining = np.delete(np.arange(self.n_landmarks), numbers)
         return self._replace(
             points=self.points[:, remaining],
             weights=None if self._weights is None else self._weights[:, remaining],
@@ -521,6 +530,40 @@ class Shapes:
                     f"Landmark {self.landmarks[j]!r} of shape {self.names[i]!r} {problem}: "
                     f"{self.points[i, j].tolist()}. {remedy}."
                 )
+
+
+def _find_numbers(wanted: object, names: Sequence[str], what: str) -> list[int]:
+    """Return the numbers of shapes or landmarks that are given by number, from 0, or by name.
+
+    Raises
+    ------
+    ShapeError
+        For what is neither, with the names that are nearest.
+    """
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        raise ShapeError(
+            f"Give a list of {what}s, by number from 0 or by name. Got {wanted!r:.60} instead."
+        )
+    places = {name: k for k, name in enumerate(names)}
+    numbers: list[int] = []
+    for each in wanted:
+        if isinstance(each, str) and each in places:
+            numbers.append(places[each])
+        elif isinstance(each, str):
+            near = difflib.get_close_matches(each[:100], names, n=3, cutoff=0.4)
+            raise ShapeError(
+                f"There is no {what} {each!r:.60}. "
+                f"{'The nearest are' if near else 'There are'}: {format_names(near or names)}."
+            )
+        elif not isinstance(each, (int, np.integer)) or isinstance(each, bool):
+            raise ShapeError(
+                f"The {what}s must be numbers from 0, or names. Got {each!r:.60} among them."
+            )
+        elif not -len(names) <= each < len(names):
+            raise ShapeError(f"There is no {what} number {each}: there are {len(names)}, from 0.")
+        else:
+            numbers.append(int(each))
+    return numbers
 
 
 def _restore(fields: _Fields) -> Shapes:

@@ -527,3 +527,29 @@ def test_more_is_known_of_the_same_shapes():
     assert more == shapes
     assert dict(more.metadata) == {"space": "LPS", "groups": ("p", "q", "r", "s")}
     assert dict(more.with_metadata(space=None).metadata) == {"groups": ("p", "q", "r", "s")}
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "message"),
+    [
+        (["p1"], r"There is no landmark 'p1'\. The nearest are: 'q1'"),
+        (["zzz\x1b[2J"], r"There is no landmark 'zzz\\x1b\[2J'\. There are: 'root', 'tip', 'q1'\."),
+        ("root", "Give a list of landmarks, by number from 0 or by name. Got 'root' instead"),
+        (None, "Give a list of landmarks"),
+        ([3], "There is no landmark number 3: there are 3, from 0"),
+        ([-4], "There is no landmark number -4"),
+        ([1.5], "must be numbers from 0, or names. Got 1.5 among them"),
+        ([True], "Got True among them"),
+        (["x" * 5000], "There is no landmark"),
+    ],
+)
+def test_a_landmark_that_is_not_there_is_named_with_the_nearest(landmarks, message):
+    points = np.random.default_rng(0).normal(size=(2, 3, 2))
+    shapes = Shapes(points, landmarks=["root", "tip", "q1"], names=["a", "b"])
+    with pytest.raises(ShapeError, match=message) as error:
+        shapes.without(landmarks)
+    assert len(str(error.value)) < 300
+    assert shapes.without(["tip", 2, np.int64(-1)]).landmarks == ("root",)
+    assert shapes.take(["b", 0]).names == ("b", "a")
+    with pytest.raises(ShapeError, match="There is no shape 'c'"):
+        shapes.take(["c"])

@@ -120,3 +120,10 @@ def test_a_hat_inside_a_function_is_a_power():
         procrustes_anova(f"shape ~ {right}", x, data, 2).table for right in ("I(count^2)", "square")
     )
     assert next(iter(hat)).ss == pytest.approx(next(iter(square)).ss, rel=1e-12)
+
+
+@pytest.mark.parametrize("formula", ["`" + "x" * 1900 + "`", "x*" * 90 + "+" * 9 + "x" * 1500])
+def test_a_long_formula_is_abbreviated_in_messages(formula):
+    with pytest.raises(DefgpaError) as error:
+        check_formula(formula, ["x"])
+    assert len(str(error.value)) < 400

@@ -164,9 +164,10 @@ def _check_names(tokens: list[_Token], columns: Collection[str], formula: str) -
             unknown.append(token.text)
     if unknown:
         known_columns = ", ".join(map(str, columns)) or "none"
-        names = format_names(sorted(set(unknown)))
+        names = format_names([name[:80] for name in sorted(set(unknown))])
         raise DefgpaError(
-            f"There is no column {names} for the formula {formula!r}. There are: {known_columns}."
+            f"There is no column {names} for the formula {formula[:80]!r}. "
+            f"There are: {known_columns}."
         )
 
 
@@ -191,8 +192,8 @@ def _check_size(tokens: list[_Token], formula: str) -> None:
         n_terms = _count_terms(ast.parse(" ".join(words), mode="eval").body)
     except SyntaxError:
         raise DefgpaError(
-            f"In the formula {formula!r} an operator lacks what stands before or behind it, or two "
-            "names have no operator between them."
+            f"In the formula {formula[:80]!r} an operator lacks what stands before or behind it, or "
+            "two names have no operator between them."
         ) from None
     if n_terms > _MAX_TERMS:
         raise DefgpaError(
