@@ -192,8 +192,8 @@ def _check_size(tokens: list[_Token], formula: str) -> None:
         n_terms = _count_terms(ast.parse(" ".join(words), mode="eval").body)
     except SyntaxError:
         raise DefgpaError(
-            f"In the formula {formula[:80]!r} an operator lacks what stands before or behind it, or "
-            "two names have no operator between them."
+            f"In the formula {formula[:80]!r} an operator lacks what stands before or behind it, "
+            "or two names have no operator between them."
         ) from None
     if n_terms > _MAX_TERMS:
         raise DefgpaError(
