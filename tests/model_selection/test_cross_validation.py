@@ -348,6 +348,18 @@ def test_folds_with_a_basis_that_is_the_same_are_refits(settings_, d, missing, f
     assert (default.refitted, refit.refitted) == (False, True)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1], ids=["full", "partial"])
+@pytest.mark.parametrize("solver", [None, Iterative()], ids=["dense", "iterative"])
+def test_folds_of_thin_shapes_agree_on_further_axes_as_refits_do(solver, missing):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(30, 3)) * [1.0, 1.0, 0.1] + 0.04 * rng.normal(size=(8, 30, 3))
+    points[rng.random((8, 30)) < missing] = np.nan
+    model = DefGPA(fixed_warp(points), solver=solver)
+    default = cross_validate(model, points, 3)
+    assert default.alignment.diagnostics.n_agreed_axes > 0
+    assert_same_predictions(default, cross_validate(model, points, 3, refit=True))
+
+
 @pytest.mark.parametrize("landmark", [0, MAX_DENSE_FOLDS])
 def test_a_fold_without_the_only_missing_landmark_leaves_the_metric_of_the_others(landmark):
     """The last of these folds is alone in its call, and only there may all weigh the same."""
