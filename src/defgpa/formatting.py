@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from textwrap import wrap
+
+MAX_WIDTH = 80  # of a table, in characters
+_MIN_NAME = 24  # characters of a line of a name
 
 
 def format_number(value: float, digits: int = 4, unknown: str = "") -> str:
@@ -41,15 +45,31 @@ def align_columns(
         What to write behind each line but the header.
     between : str
         What separates two columns.
+
+    Returns
+    -------
+    str
+        At most 80 characters wide, if breaking long names into lines achieves that.
     """
     first, *others = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    free = MAX_WIDTH - sum(others) - len(between) * len(others)
+    first = min(first, max(free, _MIN_NAME))
     rows = [
-        [name.ljust(first), *(cell.rjust(w) for cell, w in zip(cells, others, strict=True))]
+        [
+            _break_name(name, first),
+            *(cell.rjust(w) for cell, w in zip(cells, others, strict=True)),
+        ]
         for name, *cells in lines
     ]
     line_ends = ["", *(marks or [""] * (len(lines) - 1))]
     pairs = zip(rows, line_ends, strict=True)
     return "\n".join(between.join([*row, end]).rstrip() for row, end in pairs)
+
+
+def _break_name(name: str, width: int) -> str:
+    """Break a name into lines of a width, the last one padded to it."""
+    *above, last = wrap(name, width, subsequent_indent="  ") or [""]
+    return "\n".join([*above, last.ljust(width)])
 
 
 def render_table(

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from defgpa import DefgpaError, ShapeError
+from defgpa import DefgpaError, ShapeError, statistics
 from defgpa.statistics import (
     compare_models,
     group_allometry,
@@ -201,3 +201,24 @@ def test_size_differs_between_sides_where_it_was_made_to():
     x[20:] *= 1.1
     actual = symmetry(x, individual=who, side=side, n_permutations=99)
     assert actual.size_table["side"].p < 0.05
+
+
+def test_printed_tables_of_long_group_names_keep_to_eighty_columns():
+    periods = ["Neolithic farmers, Central Europe", "Upper Palaeolithic hunter-gatherers"]
+    names = [f"{period} ({sex})" for period in periods for sex in ("female", "male")]
+    points = np.random.default_rng(0).normal(size=(8, 2)) + 0.1 * np.random.default_rng(1).normal(
+        size=(24, 8, 2)
+    )
+    groups = names * 6
+    for result in (
+        statistics.classify(points, groups, 3, 9),
+        statistics.disparity(points, groups, n_permutations=9),
+    ):
+        text = str(result)
+        tables = text.split("\n\n", 1)[1]  # the sentences above them are wrapped by the terminal
+        assert max(map(len, tables.splitlines())) <= 80
+        words = " ".join(text.split())
+        for a in range(4):
+            for b in range(a):
+                pairs = (f"{names[a]} – {names[b]}", f"{names[b]} – {names[a]}")
+                assert any(pair in words for pair in pairs)

@@ -19,7 +19,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
-from defgpa.formatting import align_columns
+from defgpa.formatting import MAX_WIDTH, align_columns
 from defgpa.io.text.table import format_csv
 from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
@@ -127,7 +127,13 @@ class Classification(Rows):
         rows = [
             (name, *map(str, row)) for name, row in zip(self.groups, self.confusion, strict=True)
         ]
-        table = align_columns([("", *self.groups), *rows])
+        heads = self.groups
+        if sum(map(len, heads)) + max(map(len, heads)) + len(heads) > MAX_WIDTH:
+            heads = tuple(str(k) for k in range(1, len(heads) + 1))
+            rows = [
+                (f"{k} {name}", *counts) for k, (name, *counts) in zip(heads, rows, strict=True)
+            ]
+        table = align_columns([("", *heads), *rows])
         pairs = align_columns([("", "Mahalanobis", "P", "Procrustes", "P"), *self.distance_cells()])
         meaning = "Rows: groups of the specimens; columns: how they were classified"
         chance = f"Distances between groups, with {self.n_permutations} permutations of the groups"
