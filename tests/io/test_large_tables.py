@@ -90,6 +90,19 @@ def test_missing_words_of_a_large_table_leave_those_of_other_columns(
     assert [v.get("site") for v in again.metadata["variables"] if v] == ["-nan"] * 10
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("label", ["+nAn", "+nAN", "+Nan", '"left,NA,right"', '"left,,right"'])
+def test_a_label_that_reads_as_a_missing_word_is_kept(tmp_path, bulk_reads, label, missing):
+    shapes = make_shapes(missing).with_metadata(variables=[{"site": "there"}] * 30)
+    write_shapes(shapes, tmp_path / "a.csv")
+    text = (tmp_path / "a.csv").read_text().replace("there", label, 20)
+    (tmp_path / "a.csv").write_text(text)
+    again = read_shapes(tmp_path / "a.csv")
+    np.testing.assert_array_equal(again.points, shapes.points)
+    sites = [columns["site"] for columns in again.metadata["variables"]]
+    assert sites == [label.strip('"')] * 20 + ["there"] * 10
+
+
 def test_decimal_commas_of_a_large_table_leave_those_of_other_columns(tmp_path, bulk_reads):
     shapes = make_shapes().with_metadata(variables=[{"site": "left, above"}] * 30)
     write_shapes(shapes, tmp_path / "a.tsv")

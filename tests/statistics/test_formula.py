@@ -102,6 +102,26 @@ def test_what_cannot_be_evaluated_is_said_without_the_insides_of_a_parser(right,
     assert "Error" not in str(findings.value)
 
 
+@pytest.mark.parametrize(
+    "right", ["unit", "age * unit", "log(unit)", "age + I(2 * unit)", "C(unit)"]
+)
+def test_a_factor_that_is_the_same_for_all_shapes_is_refused(right):
+    x = np.random.default_rng(0).normal(size=(12, 6, 2))
+    data = {"age": np.arange(1.0, 13.0), "unit": np.full(12, 10.0)}
+    with pytest.raises(DefgpaError, match=r"Column 'unit' is '10\.0' for all shapes"):
+        procrustes_anova(f"shape ~ {right}", x, data, n_permutations=2)
+
+
+def test_a_constant_column_may_stand_beside_another_in_a_function():
+    """As a unit that a table states for every specimen."""
+    x = np.random.default_rng(0).normal(size=(12, 6, 2))
+    data = {"age": np.arange(1.0, 13.0), "unit": np.full(12, 10.0)}
+    ratio, age = (
+        procrustes_anova(f"shape ~ {right}", x, data, 2).table for right in ("I(age/unit)", "age")
+    )
+    assert next(iter(ratio)).ss == pytest.approx(next(iter(age)).ss, rel=1e-12)
+
+
 def test_a_blank_before_a_bracket_changes_nothing():
     x = np.random.default_rng(0).normal(size=(12, 6, 2))
     data = {"age": np.arange(1.0, 13.0), "body (log)": np.arange(12.0) ** 2}

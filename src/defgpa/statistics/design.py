@@ -193,7 +193,8 @@ def design(
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
-    _refuse_constants(table[[c for c in table if str(c) in matrix.model_spec.required_variables]])
+    for variables in matrix.model_spec.factor_variables.values():
+        _refuse_constants(table[[name for name in table if str(name) in variables]])
     columns = np.asarray(matrix, dtype=np.float64)
     if not (np.abs(columns) < _MAX_VALUE).all():
         raise ShapeError(
@@ -205,13 +206,15 @@ def design(
 
 
 def _refuse_constants(used: pd.DataFrame) -> None:
-    """Raise a ShapeError if a column of the formula has the same value for all shapes."""
-    constant = [str(name) for name in used if len(used) > 1 and used[name].nunique() == 1]
-    if constant:
-        value = str(used[constant[0]].iloc[0])[:40]
+    """Raise a ShapeError if all columns of a factor, such as ``log(x)``, are constant.
+
+    A constant beside another column, as in ``I(x / unit)``, makes no constant of it.
+    """
+    if len(used) > 1 and len(used.columns) and (used.nunique() == 1).all():
+        value = str(used.iloc[0, 0])[:40]
         raise ShapeError(
-            f"Column {constant[0]!r} is {value!r} for all shapes, so shape cannot depend on it. "
-            "Leave it out of the formula."
+            f"Column {str(used.columns[0])!r} is {value!r} for all shapes, so shape cannot depend "
+            "on it. Leave it out of the formula."
         )
 
 

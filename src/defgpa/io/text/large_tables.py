@@ -84,7 +84,6 @@ class _Numbering(dict[str | bytes, int]):
         super().__init__()
         self.words: dict[str, int] = {}
         self._has_commas = has_commas  # which were replaced by points
-        self._originals = {mark: word for word, mark in _STAND_INS.items()}
 
     def is_cut(self, max_length: int) -> bool:
         """Return whether a word may go on behind its cell, or is quoted in parts."""
@@ -92,7 +91,9 @@ class _Numbering(dict[str | bytes, int]):
 
     def __missing__(self, cell: str | bytes) -> int:
         word = cell.decode("ascii") if isinstance(cell, bytes) else cell
-        word = remove_guard(self._originals.get(word, word).strip())
+        for original, stand_in in _STAND_INS.items() if "+" in word else ():
+            word = word.replace(stand_in, original)  # quoted cells may hold several
+        word = remove_guard(word.strip())
         word = word.replace(".", ",") if self._has_commas else word
         self[cell] = number = self.words.setdefault(word, len(self.words))
         return number
@@ -178,6 +179,8 @@ def _read_columns(
         for _ in range(sample.header_line):
             stream.readline()
         while text := stream.read(_BLOCK) + stream.readline():
+            if "+" in text and any(stand_in in text for stand_in in _STAND_INS.values()):
+                return None  # a word of the file would be taken for the one it stands for
             if has_commas:
                 if "." in text:  # then a point in a word could not be told from a comma
                     return None
@@ -226,8 +229,6 @@ def _parse_rows(
     try:
         return _load_rows(_replace_words(text, usual_words, delimiter), kind, delimiter)
     except ValueError:
-        if "+" in text and any(stand_in in text for stand_in in _STAND_INS.values()):
-            raise
         for word in _STAND_INS.keys() - usual_words:
             if _replace_words(text, {word}, delimiter) != text:
                 usual_words.add(word)
