@@ -58,6 +58,32 @@ def test_a_server_of_all_addresses_answers_to_the_name_of_the_machine(monkeypatc
     assert list_host_names("0.0.0.0") == ["lab-7", "192.0.2.7", "127.0.0.1", "localhost"]
 
 
+def test_a_machine_that_calls_its_name_itself_prints_the_address_that_others_can_call(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "lab-7")
+    monkeypatch.setattr("socket.gethostbyname_ex", lambda name: (name, [], ["127.0.1.1"]))
+    monkeypatch.setattr("defgpa.app.server.find_outward_address", lambda: ["192.0.2.9"])
+    first, *others = list_host_names("0.0.0.0")
+    assert first == "192.0.2.9"
+    assert "lab-7" in others
+
+
+def test_a_server_of_all_addresses_answers_to_each_of_them_and_to_no_other(app):
+    for address in ("192.0.2.7", "[2001:db8::7]"):
+        host = f"{address}:8765"
+        headers = {"Origin": f"http://{host}"}
+        with TestClient(app, f"http://{host}", headers=headers, follow_redirects=False) as client:
+            assert client.get("/").status_code == 403
+            assert client.post("/api/projects", json={"title": "x"}).status_code == 403
+            assert client.get("/", params={"token": TOKEN}).status_code == 303
+            assert client.get("/").status_code == 200
+            assert client.post("/api/projects", json={"title": "x"}).status_code == 200
+            other = {"Host": "192.0.2.8:8765"}
+            assert client.get("/", headers=other).status_code == 421
+            assert client.get("/", headers={"Host": "evil.example:8765"}).status_code == 421
+            origin = {"Origin": "http://192.0.2.8:8765"}
+            assert client.get("/", headers=origin).status_code == 403
+
+
 def test_a_change_without_an_origin_is_refused(page):
     del page.client.headers["Origin"]
     assert page.client.get("/api/start").status_code == 200

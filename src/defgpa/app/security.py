@@ -61,11 +61,11 @@ class Access:
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return the status and the sentence of a refusal, or None for a request to answer."""
-        headers = Headers(scope=scope)
-        if headers.get("host", "") not in self.hosts:
+        headers, hosts = Headers(scope=scope), self.list_hosts(scope)
+        if headers.get("host", "") not in hosts:
             return 421, "This server answers to its own address only."
         origin = headers.get("origin")
-        origins = [f"http://{host}" for host in self.hosts]
+        origins = [f"http://{host}" for host in hosts]
         if origin is not None and origin not in origins:
             return 403, "Requests of other pages are refused."
         if origin is None and scope["method"] not in _SAFE_METHODS:
@@ -73,6 +73,15 @@ class Access:
         if not self._has_cookie(headers):
             return 403, "Open the address that 'defgpa app' printed: it has the token."
         return None
+
+    def list_hosts(self, scope: Scope) -> list[str]:
+        """List the values of ``Host`` that are answered to, also the address that was called.
+
+        A number, unlike a name, cannot be made by a stranger to point here.
+        """
+        address, port = scope.get("server") or ("", None)
+        number = f"[{address}]" if ":" in address else address
+        return [*self.hosts, f"{number}:{port}"]
 
     def is_token(self, word: str) -> bool:
         """Return whether a word is the token, in constant time."""
@@ -98,7 +107,7 @@ class Guard:
             return
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         headers = Headers(scope=scope)
-        is_known_host = headers.get("host", "") in self.access.hosts
+        is_known_host = headers.get("host", "") in self.access.list_hosts(scope)
         if token and scope["path"] == "/" and is_known_host and self.access.is_token(token):
             response = RedirectResponse("/", status_code=303, headers=_HEADERS)
             response.set_cookie(

@@ -86,11 +86,21 @@ def list_host_names(host: str) -> list[str]:
     """
     names = [host]
     if host in ("", "0.0.0.0", "::"):
-        machine = socket.gethostname()
+        machine, aliases, addresses = socket.gethostname(), list[str](), list[str]()
         with suppress(OSError):
             _, aliases, addresses = socket.gethostbyname_ex(machine)
-            names = [machine, *aliases, *addresses]
+        names = [machine, *aliases, *addresses]
+        if all(address.startswith("127.") for address in addresses):  # to itself alone
+            names = [*find_outward_address(), *names]
     return list(dict.fromkeys([*names, LOCAL, "localhost"]))
+
+
+def find_outward_address() -> list[str]:
+    """Return the address from which this machine would call others; nothing is sent."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller:
+        caller.connect(("198.51.100.1", 9))  # an address of documentation, which nobody has
+        return [caller.getsockname()[0]]
+    return []
 
 
 def listen(host: str, port: int) -> socket.socket:
