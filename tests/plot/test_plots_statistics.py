@@ -137,6 +137,12 @@ def test_sizes_in_a_narrow_range_fill_the_axis():
     assert np.ptp(sizes) > 0.8 * (high - low)
 
 
+def test_the_axis_of_allometry_names_the_size_that_was_used():
+    for sizes, label in ((None, "centroid size (mm)"), (np.arange(1.0, 13.0), "size (mm)")):
+        drawn = plot.allometry(allometry(moths(), sizes, 9), axes(), unit="mm")
+        assert drawn.line.axes.get_xlabel() == label
+
+
 @pytest.mark.parametrize("dim", [2, 3])
 def test_allometry_draws_scores_the_line_and_both_ends(dim):
     actual = allometry(moths(dim=dim), n_permutations=9)

@@ -60,6 +60,25 @@ def test_methods_describe_every_statistic_and_no_other(everything):
         assert ("slid along" in added) == isinstance(statistic, SlidShapes)
 
 
+def test_methods_say_which_size_was_used():
+    alignment = defgpa.EuclideanGPA().fit(moths()).alignment_
+    lengths = np.arange(12) + 10.0
+
+    def describe(statistic):
+        return write_methods(alignment, statistics=[statistic])
+
+    model = procrustes_anova("shape ~ log(size)", moths(), n_permutations=99)
+    given = procrustes_anova("shape ~ log(size)", moths(), {"size": lengths}, 99)
+    kinds = procrustes_anova("shape ~ kind", moths(), {"kind": KIND}, 99)
+    classes = procrustes_anova("shape ~ size", moths(), {"size": KIND}, 99)
+    assert "et al. 2015), where size is centroid size." in describe(model)
+    assert "et al. 2015), where size is a column of the data." in describe(given)
+    assert "et al. 2015), where size is a column of the data." in describe(classes)
+    assert "et al. 2015). " in describe(kinds)
+    assert "on log centroid size." in describe(allometry(moths(), n_permutations=99))
+    assert "on log size, as it was given." in describe(allometry(moths(), lengths, 99))
+
+
 @pytest.fixture(scope="module")
 def everything():
     """One result of each kind."""

@@ -288,7 +288,8 @@ def allometry(
         color=style.BLACK,
         label="regression",
     )[0]
-    axes.set(xscale="log", xlabel=style.add_unit("centroid size", unit), ylabel="regression score")
+    size = "centroid size" if allometry.anova.has_centroid_size else "size"
+    axes.set(xscale="log", xlabel=style.add_unit(size, unit), ylabel="regression score")
     _set_plain_ticks(axes, ends)
     handles = [line] if groups is None else [*scores.values(), line]
     words = f"R² = {row.r_squared:.3f}, P = {row.p:.3g}"

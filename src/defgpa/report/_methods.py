@@ -204,18 +204,27 @@ def _describe_choice(
     return sentences
 
 
+def _describe_size(model: stats.ProcrustesAnova) -> str:
+    """Say what the size in the formula of a model is; nothing where there is none."""
+    if "size" not in model.design.spec.required_variables:
+        return ""
+    source = "centroid size" if model.has_centroid_size else "a column of the data"
+    return f", where size is {source}"
+
+
 def _describe_statistic(statistic: Statistic) -> str:
     match statistic:
         case stats.ProcrustesAnova():
             return (
                 f"Shape was tested by Procrustes ANOVA ({statistic.formula}; Goodall 1991) with "
                 f"residual randomisation in {statistic.permutations.count:,} permutations (Collyer "
-                "et al. 2015)."
+                f"et al. 2015){_describe_size(statistic)}."
             )
         case stats.PairwiseDistances():
             return "Mean shapes of groups were compared pairwise by Procrustes distance."
         case stats.Allometry():
-            return "Allometry was tested by multivariate regression of shape on log centroid size."
+            size = "centroid size" if statistic.anova.has_centroid_size else "size, as it was given"
+            return f"Allometry was tested by multivariate regression of shape on log {size}."
         case stats.LandmarkDifferences():
             return (
                 "Landmarks were compared between groups one by one by permutation, with control of "

@@ -106,6 +106,12 @@ class ProcrustesAnova(EffectRows):
         header, *rows = self.table.cells()
         return render_table(f"Procrustes analysis of variance: {self.formula}", rows, header)
 
+    @property
+    def has_centroid_size(self) -> bool:
+        """Whether ``size`` is the centroid size, and not a column of the data of that name."""
+        size = np.asarray(self.design.data["size"])
+        return size.dtype.kind in "iuf" and np.allclose(size, self.sample.sizes, rtol=1e-6, atol=0)
+
     @cached_property
     def coefficients(self) -> Array:
         """(k, m, d): of the columns of the model; the smallest where columns are aliased."""
