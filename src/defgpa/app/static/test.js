@@ -12,7 +12,7 @@ const nameAnalysis = () => nameState() + JSON.stringify(store.project.settings.m
 
 export async function showTest(main) {
   const { project } = store;
-  const columns = ["size", ...Object.keys(project.columns)];
+  const columns = [...new Set(["size", ...Object.keys(project.columns)])];
   const work = h("div", {}),
     resultBox = h("div", { class: "stack" }),
     asymmetryBox = h("div", {});

@@ -201,7 +201,8 @@ export class View3D {
     if (cloud) this.addDots(cloud, token("--mark"), 0.45, 6);
     if (ghosts) this.addDots(ghosts, token("--accent"), 0.4, 5);
     this.addLinks(links ?? [], places, token("--link"));
-    if (mean) this.addLinks(links ?? [], mean, token("--faint"), true);
+    if (meshes.length) this.addLinks(links ?? [], places, token("--link"), 0.45, false);
+    if (mean) this.addLinks(links ?? [], mean, token("--faint"), 0.45);
   }
 
   /** Find the radius of landmarks that are as large in a small view as in a large one. */
@@ -326,19 +327,21 @@ export class View3D {
     this.marks.add(new THREE.Points(geometry, material));
   }
 
-  addLinks(links, places, colour, isFaint = false) {
+  /** Add lines between landmarks, hidden by meshes or not. */
+  addLinks(links, places, colour, opacity = 1, isHidden = true) {
     const ends = links
       .filter(([a, b]) => isVector(places[a]) && isVector(places[b]))
       .flatMap(([a, b]) => [vector(places[a]), vector(places[b])]);
     if (!ends.length) return;
     const geometry = new THREE.BufferGeometry().setFromPoints(ends);
     const material = this.useMaterial(
-      `line ${colour} ${isFaint}`,
+      `line ${colour} ${opacity} ${isHidden}`,
       () =>
         new THREE.LineBasicMaterial({
           color: colour,
           transparent: true,
-          opacity: isFaint ? 0.45 : 1,
+          opacity,
+          depthTest: isHidden,
         }),
     );
     this.marks.add(new THREE.LineSegments(geometry, material));
