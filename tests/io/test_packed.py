@@ -240,7 +240,8 @@ def long_csv(path):
 
 
 def gz_of_words(path):
-    path.write_bytes(gzip.compress(b"1 1000 2 0 DIM=2\n" + b"1 2\n" * 1000))
+    labels, numbers = b"ab\n" * 2500, b"1 2\n" * 2500
+    path.write_bytes(gzip.compress(b"1 2500L 2 0 DIM=2\n" + labels + numbers))
 
 
 def gz_of_specimens(path):

@@ -22,6 +22,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, NoLandmarksError, ReadOptions, make_document
+from defgpa.io.limits import WORD_COST, Budget
 from defgpa.io.text.column_names import find_coordinate_columns
 from defgpa.io.text.lines import (
     Disagree,
@@ -124,10 +125,12 @@ def _read_in_bulk(path: Path, options: ReadOptions) -> _Matrix | None:
     header = _parse_header(path, line, opening, options.dimension)
     n_rows = header.rows * (header.row_labels == "L")
     n_labels = n_rows + header.columns * (header.column_labels == "L")
-    labels: list[str] = []
+    labels, budget = list[str](), Budget(path)
     while len(labels) < n_labels and start < len(text):
         end = text.find("\n", start) % (len(text) + 1)
-        labels += text[start:end].split()
+        words = text[start:end].split()
+        budget.spend(WORD_COST * len(words), "the number of its labels")
+        labels += words
         start = end + 1
     if len(labels) != n_labels or header.row_labels in ("B", "E"):
         return None
