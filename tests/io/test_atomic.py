@@ -231,7 +231,7 @@ class TestWithoutExchange:
         assert texts(tmp_path / "out") == OLD
 
 
-KILLED_ANYWHERE = """
+ENDED_ANYWHERE = """
 import json, os, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
@@ -241,18 +241,23 @@ from defgpa.io.atomic import list_folder
 TOUCHING = ("open", "os.rename", "os.link", "os.mkdir", "os.rmdir", "os.remove", "os.chmod",
             "os.chown", "os.scandir", "shutil.rmtree", "ctypes.dlsym")
 left = None
-def killer(event, _):
+def end_run(event, _):
     global left
     if left is not None and event in TOUCHING:
         if left == 0:
-            os._exit(9)
+            left = None
+            {ending}
         left -= 1
-sys.addaudithook(killer)
+sys.addaudithook(end_run)
 
 def run_and_die(top, k):
     global left
     left = k
-    written(top / "out", NEW)
+    try:
+        written(top / "out", NEW)
+    except KeyboardInterrupt:
+        left = None
+        os._exit(9)
     os._exit(0)
 
 outcomes = []
@@ -269,6 +274,7 @@ for k in range(10000):
     assert mine == "mine" and found in (OLD, NEW), (k, found)
     listed = json.loads((top / "out" / "summary.json").read_text())["files"]
     assert {{*listed, "aligned/mine"}} == set(list_folder(top / "out")), k
+    assert {is_killed} or [p.name for p in top.iterdir()] == ["out"], (k, list(top.iterdir()))
     outcomes.append((code, found == NEW))
     written(top / "out", NEW)
     assert [p.name for p in top.iterdir()] == ["out"], k
@@ -278,12 +284,17 @@ print(len(outcomes), sum(new for code, new in outcomes if code == 9))
 """
 
 
-def test_a_run_killed_at_any_step_leaves_the_old_or_the_new_result_whole(tmp_path):
-    script = KILLED_ANYWHERE.format(path=[p for p in sys.path if p], top=str(tmp_path))
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+@pytest.mark.parametrize("ending", ["os._exit(9)", "raise KeyboardInterrupt"])
+def test_a_run_ended_at_any_step_leaves_the_old_or_the_new_result_whole(tmp_path, ending):
+    """Ctrl-C leaves nothing else, either."""
+    paths, is_killed = [p for p in sys.path if p], ending == "os._exit(9)"
+    words = {"path": paths, "top": str(tmp_path), "ending": ending, "is_killed": is_killed}
+    run = subprocess.run(
+        [sys.executable, "-c", ENDED_ANYWHERE.format(**words)], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     steps, after = map(int, run.stdout.split())
-    assert steps > 40  # places to be killed at
+    assert steps > 40  # places to be ended at
     assert 0 < after < steps  # some of them after the folders changed places
 
 

@@ -17,7 +17,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from defgpa.errors import FormatError
@@ -50,10 +50,9 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             _remove_leftovers(
                 target.parent, rf"\.{re.escape(stem)}-[0-9a-f]{{8}}{re.escape(suffix)}"
             )
-        temporary = _make_temporary(
-            target.parent, stem, suffix, lambda p: p.touch(mode, exist_ok=False)
-        )
+        temporary = _choose_name(target.parent, stem, suffix)
         try:
+            temporary.touch(mode, exist_ok=False)
             with _hold_lock(temporary):
                 yield temporary
                 if target.exists():
@@ -64,7 +63,10 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             if is_alone:
                 _flush(target.parent)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            try:
+                temporary.unlink(missing_ok=True)
+            finally:  # again, if Ctrl-C came in between
+                temporary.unlink(missing_ok=True)
             raise
 
 
@@ -114,16 +116,20 @@ def replace_folder(path: str | os.PathLike[str], manifest: str = SUMMARY) -> Ite
         is_exchangeable = not target.exists() or _is_exchangeable(target)
         place, finish = (target.parent, _swap_folders) if is_exchangeable else (target, _move_files)
         mode = _get_mode(target, 0o777) | 0o700
-        new_folder = _make_temporary(place, target.name, _PARTIAL, lambda p: p.mkdir(mode))
-        with _hold_lock(new_folder):
-            try:
+        new_folder = _choose_name(place, target.name, _PARTIAL)
+        try:
+            new_folder.mkdir(mode)
+            with _hold_lock(new_folder):
                 yield new_folder
                 for folder, _, files in os.walk(new_folder):
                     for name in (*files, "."):
                         _flush(Path(folder, name))
                 finish(new_folder, target, manifest)
                 _flush(target.parent)
-            finally:  # after an exchange this is the old folder
+        finally:  # after an exchange this is the old folder
+            try:
+                shutil.rmtree(new_folder, ignore_errors=True)
+            finally:  # again, if Ctrl-C came in between
                 shutil.rmtree(new_folder, ignore_errors=True)
 
 
@@ -288,17 +294,15 @@ def _hold_lock(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_temporary(place: Path, stem: str, suffix: str, make: Callable[[Path], None]) -> Path:
-    """Make something under a new name.
+def _choose_name(place: Path, stem: str, suffix: str) -> Path:
+    """Choose a new name, which is known before anything is made and can thus be removed.
 
-    It is made with the mode it is to have, as the system's umask allows: asking for the umask
-    would mean setting it, for the files of all threads.
+    What gets it is made with the mode it is to have, as the system's umask allows: asking for the
+    umask would mean setting it, for the files of all threads.
     """
-    while True:
-        path = place / f".{stem}-{secrets.token_hex(4)}{suffix}"
-        with contextlib.suppress(FileExistsError):
-            make(path)
-            return path
+    while (path := place / f".{stem}-{secrets.token_hex(4)}{suffix}").exists():
+        pass
+    return path
 
 
 def _flush(path: Path) -> None:
