@@ -28,7 +28,7 @@ from defgpa.solvers.datum_space import DatumSpaceFit
 from defgpa.solvers.procrustes_mean import fit_procrustes_mean
 from defgpa.solvers.registration import Registration, RidgeRegistration, make_affine_warps
 from defgpa.threads import use_threads
-from defgpa.warps import Warp
+from defgpa.warps import AffineBasis, Warp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,6 +288,11 @@ class Alignment:
             for warp, points, has_weight in zip(self.warps, self.shapes, counted, strict=True)
         ]
         return freeze(np.array(counts, dtype=np.intp))
+
+    @property
+    def has_affine_warps(self) -> bool:
+        """Whether all warps are similarities or affine maps, which cannot fold over."""
+        return all(isinstance(warp.basis, AffineBasis) for warp in self.warps)
 
     @property
     def spectral(self) -> SpectralDiagnostics | None:

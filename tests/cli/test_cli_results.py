@@ -567,3 +567,40 @@ def test_info_shows_where_the_others_have_a_landmark(run, displaced):
     shown = run("info", file)[1]
     assert "landmark 8 is at" in shown
     assert "has its landmarks in reverse order" in shown
+
+
+def test_info_lists_the_worst_of_many_landmarks_and_says_how_many_there_are(run, tmp_path):
+    points = np.array(smooth_family(30, 40, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    moved = [(shape, shape + 1) for shape in range(12)]
+    for distance, (shape, landmark) in enumerate(moved, start=5):
+        points[shape, landmark, 0] += 0.1 * distance
+    points[20, [3, 30]] = points[20, [30, 3]]
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+    assert len(run.json("info", tmp_path / "in.tps")["suspicious"]["misplaced_landmarks"]) == 12
+    shown = run("info", tmp_path / "in.tps")[1]
+    assert "landmarks 4 and 31 look exchanged" in shown
+    assert shown.count("the others") == 5 + 1  # and the sentence below the table
+    assert "shape_12" in shown  # the farthest
+    assert "shape_1 " not in shown
+    assert "14 landmarks (1.2%) in 13 of 30 shapes are not where the others" in shown
+
+
+def test_shapes_with_landmarks_at_the_same_place_are_one_row_where_there_are_many(run, tmp_path):
+    points = np.array(smooth_family(12, 20, 2, bend=0.05, noise=0.01, seed=2).shapes.points)
+    points[:7, 3] = points[:7, 9]
+    defgpa.write_shapes(defgpa.Shapes(points), tmp_path / "in.tps")
+    shown = " ".join(run("info", tmp_path / "in.tps")[1].split())
+    assert "7 shapes have pairs of landmarks at the same place, such as 4 and 10 of" in shown
+
+
+@pytest.mark.parametrize(("method", "has_row"), [("rigid", False), ("deformable", True)])
+def test_foldovers_are_results_only_of_warps_that_can_fold(
+    run, displaced, tmp_path, method, has_row
+):
+    words = ("-o", tmp_path / "out", "--method", method, "--report")
+    out, _ = run.succeed("fit", displaced[0], *words)
+    assert ("where a warp folds over" in out) is has_row
+    figures = json.loads((tmp_path / "out" / "summary.json").read_text())["figures"]
+    assert figures["foldovers"] == (0 if has_row else None)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert ("Landmarks at which a warp folds" in page) is has_row

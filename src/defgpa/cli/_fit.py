@@ -464,7 +464,7 @@ def collect_results(alignment: Alignment, fit: Fit) -> dict[str, object]:
         "spectral_gap": None if spectral is None else spectral.gap,
         "excess_cost": None if spectral is None else spectral.excess,
         "similarity_residual": None if spectral is None else spectral.similarity_residual,
-        "foldovers": int(alignment.foldovers.sum()),
+        "foldovers": None if alignment.has_affine_warps else int(alignment.foldovers.sum()),
         "mirrored": list(alignment.mirrored),
         "lone_landmarks": list(alignment.lone_landmarks),
         "rejected_landmarks": [list(landmark) for landmark in alignment.rejected],

@@ -15,7 +15,7 @@ from defgpa.cli._input import note_likely_code, read_input
 from defgpa.errors import format_names, format_some
 
 if TYPE_CHECKING:
-    from defgpa.arrays import Mask
+    from defgpa.arrays import Array, Mask
     from defgpa.diagnostics.screening import Screening
     from defgpa.diagnostics.suspects import Suspect
     from defgpa.shapes import Shapes
@@ -24,6 +24,9 @@ _MAX_ROWS = 40
 _MAX_SINGLE_ROWS = 5  # shapes with the same trouble: more of them are one row
 _MAX_MIRRORED = 3  # shapes to name one by one
 _MAX_FITTED = 2_000_000  # coordinates; more would take minutes
+_MAX_SUSPECTS = 8  # landmarks to list in full: where more do not fit, the worst of each kind
+_MAX_WORST = 5  # of a kind
+_MAX_SHIFTED = 3  # labels of a block of shifted landmarks
 _FAR_PHRASE = "is far from all the others"
 _MAX_WORDS = 12  # groups, columns or landmarks in a line
 
@@ -173,6 +176,8 @@ def _show_screening(console: Console, shapes: Shapes) -> dict[str, object]:
         return {"alignable": False, "reason": str(error)}
     suspects = _find_suspects(console, shapes)
     _show_suspicions(console, list(_describe_suspicions(screening, suspects, shapes)))
+    if unlisted := _count_unlisted(suspects, shapes):
+        console.say_paragraph(unlisted)
     if screening.mirrored:
         names = [f"--mirror {shlex.quote(name)}" for name in screening.mirrored]
         words = " ".join(names) if len(names) <= _MAX_MIRRORED else "--mirror auto"
@@ -252,28 +257,57 @@ def _describe_suspicions(
     )
     for name in screening.mirrored:
         yield name, "fits clearly better mirrored"
-    for suspect in suspects:
-        if suspect.landmarks:
-            yield suspect.shape, _describe_suspect(suspect)
+    for suspect in _select_worst(suspects):
+        yield suspect.shape, _describe_suspect(suspect)
     yield from _describe_copies(screening.repeated)
-    for name, pairs in groupby(screening.coincident, key=lambda entry: entry[0]):
-        (_, a, b), *others = pairs
-        more = f" (and {len(others)} more pair{'s' * (len(others) > 1)})" if others else ""
-        yield name, f"landmarks {a} and {b} have the same place{more}"
+    yield from _describe_coincident(screening.coincident)
+
+
+def _select_worst(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return the landmarks to list: all of a few; of many the worst, exchanged ones first."""
+    listed = [suspect for suspect in suspects if suspect.landmarks]
+    if len(listed) <= _MAX_SUSPECTS:
+        return listed
+    listed.sort(key=lambda suspect: -suspect.score)
+    exchanged = [suspect for suspect in listed if suspect.reason == "exchanged"]
+    others = [suspect for suspect in listed if suspect.reason != "exchanged"]
+    return exchanged[:_MAX_WORST] + others[:_MAX_WORST]
+
+
+def _count_unlisted(suspects: Sequence[Suspect], shapes: Shapes) -> str:
+    """Say how many landmarks do not fit where not all are listed; nothing where all are."""
+    fitted = [suspect for suspect in suspects if suspect.landmarks]
+    if len(fitted) <= _MAX_SUSPECTS:
+        return ""
+    n_landmarks = sum(len(suspect.landmarks) for suspect in fitted)
+    n_shapes = len({suspect.shape for suspect in fitted})
+    share = f"{n_landmarks / int(shapes.visible.sum()):.1%}"
+    return (
+        f"{n_landmarks:,} landmarks ({share}) in {n_shapes} of {shapes.n_shapes} shapes are not "
+        "where the others have them; the worst are listed. So many are seldom all mistakes: they "
+        "may be real differences. All of them: --json; to look at them: defgpa app."
+    )
 
 
 def _describe_suspect(suspect: Suspect) -> str:
     """Describe landmarks that do not fit, and where the first of them is expected."""
-    labels = format_some(suspect.landmarks, _MAX_SINGLE_ROWS)
+    labels = format_some(suspect.landmarks, _MAX_SHIFTED)
     if suspect.reason == "exchanged":
         return f"landmarks {' and '.join(suspect.landmarks)} look exchanged"
-    place, expected = (
-        "(" + ", ".join(f"{value:.4g}" for value in points[0]) + ")"
-        for points in (suspect.points, suspect.expected)
-    )
+    place, expected = _format_points(suspect.points[0], suspect.expected[0])
     if suspect.reason == "shifted":
         return f"landmarks {labels} are shifted together: the first is at {place}, not {expected}"
     return f"landmark {labels} is at {place}; the others have it at {expected}"
+
+
+def _format_points(*points: Array) -> list[str]:
+    """Format points to four digits of the largest coordinate among them."""
+    import numpy as np
+
+    largest = float(np.abs(points).max())
+    digits = 3 - int(np.floor(np.log10(largest))) if largest > 0 else 0
+    rounded = [np.round(point, digits) + 0.0 for point in points]  # + 0.0: no negative zero
+    return ["(" + ", ".join(f"{value:.4g}" for value in point) + ")" for point in rounded]
 
 
 def _describe_sizes(sizes: Mapping[str, float]) -> Iterator[tuple[str, str]]:
@@ -295,6 +329,19 @@ def _describe_copies(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, st
         return
     names = format_names([name for name, _ in pairs], 3)
     yield f"{len(pairs)} shapes", f"have the very coordinates of others, such as {names}"
+
+
+def _describe_coincident(pairs: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield shapes with landmarks at the same place with a phrase, many of them in one."""
+    by_shape = {name: list(group) for name, group in groupby(pairs, key=lambda pair: pair[0])}
+    if len(by_shape) > _MAX_SINGLE_ROWS:
+        name, a, b = pairs[0]
+        words = f"have pairs of landmarks at the same place, such as {a} and {b} of {name}"
+        yield f"{len(by_shape)} shapes", words
+        return
+    for name, ((_, a, b), *others) in by_shape.items():
+        more = f" (and {len(others)} more pair{'s' * (len(others) > 1)})" if others else ""
+        yield name, f"landmarks {a} and {b} have the same place{more}"
 
 
 def _format_ratio(ratio: float) -> str:

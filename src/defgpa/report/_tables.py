@@ -89,12 +89,13 @@ def _list_checks(alignment: Alignment) -> Iterator[dict[str, object]]:
             "How clearly this reference is better than any other, from 0 to 1. Near 0, another one "
             "would fit as well, and this one is not reliable.",
         )
-    yield _make_row(
-        "foldovers",
-        "Foldovers",
-        int(alignment.foldovers.sum()),
-        "Landmarks at which a warp folds and stops being one-to-one. It should be 0.",
-    )
+    if not alignment.has_affine_warps:  # they cannot fold over
+        yield _make_row(
+            "foldovers",
+            "Foldovers",
+            int(alignment.foldovers.sum()),
+            "Landmarks at which a warp folds and stops being one-to-one. It should be 0.",
+        )
     yield _make_row(
         "mirrored_shapes",
         "Mirrored specimens",
