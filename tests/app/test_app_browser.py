@@ -578,6 +578,46 @@ def test_meshes_are_shown_turned_coarsely_and_warped_in_morphospace(run, tmp_pat
     run.wait_for(f"{corners} === 72")
 
 
+def test_a_landmark_that_is_dragged_in_space_snaps_to_its_mesh(run):
+    run.js("location.hash = 'shells/correct'")
+    run.wait_for("document.documentElement.dataset.ready === 'correct'")
+    run.wait_for("window.defgpaView?.surfaces.children.length === 2")
+    run.wait_for_queue()
+    run.js("const view = window.defgpaView; view.handlers.onpick(3); view.face(3)")
+    run.wait_for_rest(3)
+    edits = run.count_edits()
+    run.drag(3, 50, -36)
+    run.wait_for_edits(edits + 1)
+    folder = next(path for path in run.projects.iterdir() if path.name == "shells")
+    moved = read_edits(folder / "edits.json")[-1]
+    mesh = defgpa.meshes.read_mesh(folder / "files" / f"{moved.specimen}.ply")
+    corners = mesh.vertices[mesh.faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    heights = np.einsum("fk,fk->f", moved.to - corners[:, 0], normals)
+    is_near = np.linalg.norm(corners.mean(axis=1) - moved.to, axis=1) < 2.0
+    assert np.abs(heights[is_near]).min() < 1e-3  # in a triangle, not in the plane of the view
+    assert np.linalg.norm(mesh.vertices[1325] - moved.to) > 2.0
+
+
+def test_a_link_is_drawn_and_removed_by_clicking_two_landmarks(run):
+    run.click("[data-action=link]")
+    links = "window.defgpaView.scene.links"
+    run.wait_for(f"{links}.length === 0")
+    run.js("window.defgpaView.reset()")
+    time.sleep(0.2)
+    canvas = run.driver.find_element(By.CSS_SELECTOR, "canvas.view")
+    for count, ends in ((1, (2, 4)), (2, (4, 3)), (1, (4, 2))):
+        for landmark in ends:
+            x, y = (round(value) for value in run.place_of(landmark))
+            actions = ActionChains(run.driver, duration=20)
+            actions.move_to_element_with_offset(canvas, x, y).click().perform()
+        run.wait_for(f"{links}.length === {count}")
+    assert run.js(f"return {links}[0]") == [4, 3]
+    run.click("[data-action=link]")
+    assert run.js(COUNT_PIXELS_OF_LINKS) > 50  # though a line between two places lies inside
+
+
 def test_a_photograph_lies_under_its_landmarks(run, tmp_path):
     image = pytest.importorskip("PIL.Image")
     width, height, scale = 300, 200, 0.05
@@ -662,6 +702,19 @@ const data = context.getImageData(0, 0, copy.width, copy.height).data;
 let count = 0;
 for (let k = 3; k < data.length; k += 4) count += data[k] > 0;
 return count;
+"""
+
+COUNT_PIXELS_OF_LINKS = """
+const view = window.defgpaView, { width, height } = view.canvas;
+const read = (links) => {
+  view.show({ ...view.scene, links }, true);
+  view.paint();
+  const context = new OffscreenCanvas(width, height).getContext("2d");
+  context.drawImage(view.canvas, 0, 0);
+  return new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
+};
+const [drawn, empty] = [view.scene.links, []].map(read);
+return drawn.filter((pixel, k) => pixel !== empty[k]).length;
 """
 
 UNNAMED = """

@@ -388,7 +388,9 @@ export async function showAlign(main) {
   drawControls();
   fit();
   const stop = listen((change) => {
-    if (change === "theme" && analysis) {
+    if (change !== "theme") return;
+    drawControls();
+    if (analysis) {
       drawFigures();
       drawSpace();
     }

@@ -201,7 +201,7 @@ export class View3D {
     if (cloud) this.addDots(cloud, token("--mark"), 0.45, 6);
     if (ghosts) this.addDots(ghosts, token("--accent"), 0.4, 5);
     this.addLinks(links ?? [], places, token("--link"));
-    if (meshes.length) this.addLinks(links ?? [], places, token("--link"), 0.45, false);
+    if (meshes.length) this.addLinks(links ?? [], places, token("--link"), 0.75, false);
     if (mean) this.addLinks(links ?? [], mean, token("--faint"), 0.45);
   }
 
