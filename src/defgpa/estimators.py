@@ -54,6 +54,7 @@ from defgpa.solvers.rigid import fit_rigid
 from defgpa.solvers.robust import (
     OF_MAPS,
     OF_WARPS,
+    ROUND_GRADIENT,
     Robust,
     estimate_weights,
     fade_shapes,
@@ -655,12 +656,19 @@ class AffineGPA(AlignmentEstimator):
     def _fit_with_weights(
         self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
     ) -> WeightedFit:
+        weights = weighted.unequal_weights
         fit = fit_affine(
-            weighted.points, shapes.names, weights=weighted.unequal_weights, start=start
+            weighted.points,
+            shapes.names,
+            None if weights is None else shapes.geometry,
+            weights,
+            start,
+            ROUND_GRADIENT,
         )
         balanced = balance_frame(fit)
-        weights = weighted.relative_weights
-        return predict_by_maps(balanced, shapes.points, weights, compute_affine_leverage)
+        return predict_by_maps(
+            balanced, shapes.points, weighted.relative_weights, compute_affine_leverage
+        )
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
         if self.frame not in ("first", "balanced"):

@@ -169,3 +169,11 @@ def test_a_descent_without_end_or_stopped_by_rounding_is_not_on_flat_ground(star
     actual, taken = minimise(start)
     assert taken == steps
     assert actual.relative_gradient > GRADIENT_TOLERANCE
+
+
+def test_the_descent_stops_at_the_gradient_it_is_asked_for():
+    rough, n_rough = minimise(Valley(-1.2, 1.0), target_gradient=1e-2)
+    exact, n_exact = minimise(Valley(-1.2, 1.0))
+    assert GRADIENT_TOLERANCE < rough.relative_gradient <= 1e-2
+    assert exact.relative_gradient <= 1e-10
+    assert n_rough < n_exact

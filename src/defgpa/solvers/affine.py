@@ -34,7 +34,7 @@ from defgpa.errors import DegenerateShapeError
 from defgpa.geometry import Geometry
 from defgpa.solvers.affine_cost import AffinePoint
 from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit
-from defgpa.solvers.trust_region import minimise
+from defgpa.solvers.trust_region import TARGET_GRADIENT, minimise
 from defgpa.threads import one_blas_thread
 
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
@@ -46,6 +46,7 @@ def fit_affine(
     geometry: Geometry | None = None,
     weights: Array | None = None,
     start: Array | None = None,
+    target_gradient: float = TARGET_GRADIENT,
     max_dense: int = 1500,
 ) -> DatumSpaceFit:
     """Fit a reference and one affine map per shape on the datum-space cost.
@@ -62,6 +63,8 @@ def fit_affine(
         Landmark weights; all 1 by default.
     start : ndarray of shape (n_landmarks, n_dims), optional
         A reference near the best one, of other weights; by default a start in closed form.
+    target_gradient : float
+        Relative norm of the gradient at which the iteration stops.
     max_dense : int
         The largest size of an eigenproblem that is solved by a dense method.
 
@@ -98,7 +101,7 @@ def fit_affine(
     else:
         near = _find_start(shapes, shapes.weights, max_dense) if start is None else start.T
         with one_blas_thread():  # products this thin gain nothing from a second thread
-            point, iterations = minimise(AffinePoint.from_reference(shapes, near))
+            point, iterations = minimise(AffinePoint.from_reference(shapes, near), target_gradient)
     _require_invertible(point.maps, shapes)
     inverse = np.asarray(np.linalg.inv(point.maps), dtype=np.float64)
     gradient = point.relative_gradient

@@ -107,7 +107,8 @@ class CentredShapes:
         totals = weights.sum(axis=1)
         _require_visible(totals, weights.sum(axis=0), names)
         shift = (weights[:, None] @ geometry.centred)[:, 0] / totals[:, None]
-        coordinates = np.ascontiguousarray((geometry.centred - shift[:, None]).mT)
+        coordinates = np.array(geometry.centred.mT, order="C")
+        coordinates -= shift[..., None]
         weighted = weights[:, None] * coordinates
         squared_sizes = np.einsum("idm,idm->i", weighted, coordinates)
         rows = weighted.reshape(-1, weights.shape[1])
@@ -138,15 +139,19 @@ class CentredShapes:
         return self.totals if self.weights is None else np.count_nonzero(self.weights, axis=1)
 
     @cached_property
+    def _inverse_weights(self) -> Array:
+        """(n, m): 1/γ, 0 where a landmark does not count."""
+        weights = np.ones(self.rows.shape) if self.weights is None else self.weights
+        return np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
+
+    @cached_property
     def scatter(self) -> Array:
         """(n, d, d): D_iᵀ Γ_i D_i."""
         n, m, d = self.shape
         weighted = self.rows.reshape(n, d, m)
         if self.weights is None:
             return weighted @ weighted.mT
-        weights = self.weights[:, None]
-        coordinates = np.divide(weighted, weights, out=np.zeros_like(weighted), where=weights > 0)
-        return weighted @ coordinates.mT
+        return weighted @ (weighted * self._inverse_weights[:, None]).mT
 
     @cached_property
     def rounding(self) -> Array:
@@ -194,9 +199,8 @@ class CentredShapes:
         if self.weights is None:
             return float(np.vdot(residuals, residuals))
         n, m, d = self.shape
-        squares = (residuals.reshape(n, d, m) ** 2).sum(axis=1)
-        positive = self.weights > 0
-        return float((squares[positive] / self.weights[positive]).sum())
+        vectors = residuals.reshape(n, d, m)
+        return float(np.vdot(np.einsum("idm,idm->im", vectors, vectors), self._inverse_weights))
 
 
 def _get_names(shapes: Iterable[int], names: Sequence[str]) -> list[str]:

@@ -111,7 +111,8 @@ def _reweight(
     finite = np.nan_to_num(points)
     for _ in range(n_rounds):
         motion = _fit_similarities(reference, finite, reweighted)
-        distances = compute_lengths(points - motion(reference))
+        images = motion(reference)
+        distances = compute_lengths(np.subtract(points, images, out=images))
         floors = 0.1 * median_of_finite(distances, 1)[:, np.newaxis] + 1e-12
         reweighted = np.nan_to_num(weights / np.maximum(distances, floors))
     return motion, reweighted
@@ -126,7 +127,7 @@ def _fit_similarities(reference: Array, points: Array, weights: Array) -> Motion
     n_dims = reference.shape[-1]
     design = np.column_stack([reference, np.ones(len(reference))])
     totals = np.maximum(weights.sum(axis=1), _TINY)
-    sums = (weights[..., np.newaxis] * design).mT @ points
+    sums = design.T @ (weights[..., np.newaxis] * points)
     means = weights @ reference / totals[:, np.newaxis]
     spreads = weights @ (reference**2).sum(axis=1) - totals * (means**2).sum(axis=1)
     cross = sums[:, :n_dims] - means[..., np.newaxis] * sums[:, n_dims:]

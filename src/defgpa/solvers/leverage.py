@@ -116,12 +116,13 @@ def _centre(places: Array, points: Array, weights: Array) -> tuple[Array, Array,
     -------
     array (n, m, d), array (n, d, d), array (n,)
     """
-    finite = np.where(weights[..., np.newaxis] > 0, points, 0.0)
+    centred = np.where(weights[..., np.newaxis] > 0, points, 0.0)
     totals = np.maximum(weights.sum(axis=1), _TINY)
-    centres = (weights[:, np.newaxis] @ finite)[:, 0] / totals[:, np.newaxis]
-    centred = finite - centres[:, np.newaxis]
+    centres = (weights[:, np.newaxis] @ centred)[:, 0] / totals[:, np.newaxis]
+    # in place: fresh memory would take longer than what is computed
+    centred -= centres[:, np.newaxis]
     scatter = centred.mT @ (weights[..., np.newaxis] * centred)
-    return places - centres[:, np.newaxis], scatter, totals
+    return np.subtract(places, centres[:, np.newaxis], out=centred), scatter, totals
 
 
 def find_expected_places(reference: Array, points: Array, weights: Array) -> Array:

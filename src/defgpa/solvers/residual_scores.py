@@ -41,7 +41,7 @@ class WeightedFit(NamedTuple):
 class RigidVerdict(NamedTuple):
     """What similarities say about every landmark of every shape."""
 
-    lengths: Array  # (n, m): residuals relative to the size of the reference, NaN where missing
+    median_length: float  # of the residuals, relative to the size of the reference
     scores: Array  # (n, m): zero where the shapes bend so much that similarities cannot judge
     exchanged: Mask  # (n, m): landmarks that lie in the place of another, and that one in theirs
 
@@ -50,7 +50,7 @@ class RigidVerdict(NamedTuple):
 
         Then a landmark that is far off for similarities is wrong, though a warp may follow it.
         """
-        return bool(np.nanmedian(self.lengths) < _SIMILARITY_GAIN * np.nanmedian(lengths))
+        return bool(self.median_length < _SIMILARITY_GAIN * np.nanmedian(lengths))
 
 
 def judge_by_similarities(
@@ -73,7 +73,7 @@ def judge_by_similarities(
     scores = score_residuals(lengths, n_dims, exchanged).scores / _RIGID_CAUTION
     if (scores > rejection).any(axis=1).mean() > _MAX_DOUBTED_SHARE:
         scores = np.zeros_like(scores)
-    return RigidVerdict(lengths, scores, exchanged)
+    return RigidVerdict(float(np.nanmedian(lengths)), scores, exchanged)
 
 
 def find_exchanged(rigid: Superimposition) -> Mask:

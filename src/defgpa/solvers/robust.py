@@ -56,6 +56,7 @@ _GROSS = 2.0  # of the rejection score: beyond, no second chance, and no part in
 _RETRIAL_ROUNDS = 4  # so many rounds remain after it
 _NEGLIGIBLE_WEIGHT = 0.05  # share of its given weight below which a landmark is rejected
 _LEAST_WEIGHT = 1e-3  # share of their given weight with which landmarks that are needed stay
+ROUND_GRADIENT = 1e-6  # relative; at which the descent of a round stops, far below its step
 _REFERENCE_TOL = 0.1  # of the standard error of the reference: a smaller step ends the rounds
 _WEIGHT_TOL = 0.01  # of the largest weight: a smaller change ends the rounds
 

@@ -20,7 +20,7 @@ from defgpa.arrays import Array
 from defgpa.threads import check_interruption
 
 GRADIENT_TOLERANCE = 1e-7  # relative; rounding of the cost can hide a smaller gradient
-_TARGET_GRADIENT = 1e-10  # relative; where the iteration stops if rounding allows
+TARGET_GRADIENT = 1e-10  # relative; where the iteration stops if rounding allows
 _MAX_ITERATIONS = 300
 _MAX_CG_ITERATIONS = 500
 _MIN_REDUCTION_RATIO = 0.1  # a step that achieves less of its prediction is rejected
@@ -78,19 +78,20 @@ class Step(NamedTuple):
 _P = TypeVar("_P", bound=Point)
 
 
-def minimise(point: _P) -> tuple[_P, int]:
+def minimise(point: _P, target_gradient: float = TARGET_GRADIENT) -> tuple[_P, int]:
     """Find a local minimum from a point; return it with the number of iterations.
 
-    Stops where the relative gradient is below 1e-10, or where rounding hides any further decrease
-    of the cost. The minimum is reached if ``relative_gradient`` is below ``GRADIENT_TOLERANCE``.
+    Stops where the relative gradient is below a target, or where rounding hides any further
+    decrease of the cost. The minimum is reached if ``relative_gradient`` is below
+    ``GRADIENT_TOLERANCE``.
     """
-    radius = point.initial_radius if point.relative_gradient > _TARGET_GRADIENT else 0.0
+    radius = point.initial_radius if point.relative_gradient > target_gradient else 0.0
     for iteration in range(_MAX_ITERATIONS):
         check_interruption()
-        if point.relative_gradient <= _TARGET_GRADIENT:
+        if point.relative_gradient <= target_gradient:
             return point, iteration
         step, predicted_reduction, at_boundary = steihaug_step(
-            point, radius, _compute_forcing(point)
+            point, radius, _compute_forcing(point, target_gradient)
         )
         candidate = point.retract(step)
         rounding = 64 * np.finfo(np.float64).eps * point.cost_scale
@@ -110,10 +111,10 @@ def minimise(point: _P) -> tuple[_P, int]:
     return point, _MAX_ITERATIONS
 
 
-def _compute_forcing(point: Point) -> float:
+def _compute_forcing(point: Point, target_gradient: float) -> float:
     """Compute the accuracy that conjugate gradients need for quadratic convergence."""
     gradient = point.relative_gradient
-    return max(min(0.1, gradient), 0.1 * _TARGET_GRADIENT / gradient)
+    return max(min(0.1, gradient), 0.1 * target_gradient / gradient)
 
 
 def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
