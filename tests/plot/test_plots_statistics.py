@@ -235,6 +235,12 @@ def test_a_solid_shape_is_seen_along_its_shortest_axis():
     assert visible[:, 1].std() > 0.5
 
 
+@pytest.mark.parametrize("change", [0.0, 1.0])
+def test_a_single_landmark_in_space_is_seen_somehow(change):
+    view = choose_view(np.ones((1, 3)), np.full((1, 3), change))
+    np.testing.assert_allclose(view.axes.T @ view.axes, np.eye(3), atol=1e-12)
+
+
 def aligned(points):
     return EuclideanGPA(scaling=True).fit(points).alignment_
 

@@ -47,7 +47,9 @@ def choose_view(mean: Array, changes: Array | None = None) -> View:
         spread = spread + _scatter(changes.reshape(-1, 3))
     vectors = np.linalg.eigh(spread)[1]
     plane = vectors[:, 1:]
-    across = plane @ np.linalg.svd((mean - mean.mean(axis=0)) @ plane, full_matrices=False)[2].T
+    flat = (mean - mean.mean(axis=0)) @ plane
+    is_single = len(flat) == 1  # no axis lies across, any does
+    across = plane @ np.linalg.svd(flat, full_matrices=is_single)[2].T
     axes = np.column_stack([across, vectors[:, 0]])
     axes[:, :2] *= np.sign(axes[np.abs(axes[:, :2]).argmax(axis=0), [0, 1]])
     axes[:, 2] *= np.sign(np.linalg.det(axes))
