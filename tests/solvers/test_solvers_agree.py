@@ -235,6 +235,21 @@ class TestIterating:
                 np.linalg.norm(residual, axis=0), actual.residuals, rtol=0, atol=1e-12
             )
 
+    @pytest.mark.parametrize("n_start", [1, 5])
+    def test_start_columns_that_depend_on_each_other_are_replaced(self, rng, n_start):
+        """As those of the preconditioner do where many axes of few landmarks are wanted."""
+        matrix = np.diag(np.arange(1.0, 13.0))
+        actual = find_bottom_eigenpairs(
+            lambda x: matrix @ x,
+            lambda r: r,
+            np.repeat(rng.normal(size=(12, 1)), n_start, axis=1),
+            count=7,
+            norm=12.0,
+            accuracy=1e-10,
+            max_products=400,
+        )
+        np.testing.assert_allclose(actual.values[:7], np.arange(1, 8), **EXACT)
+
     @pytest.mark.parametrize("storage", ["stored", "columns"])
     def test_an_ambiguous_reference_is_reported_by_both_solvers(self, storage, held):
         """Splines that interpolate explain any reference: there is no gap to find."""

@@ -46,10 +46,14 @@ def find_bottom_eigenpairs(
     """
     floor = 8 * np.sqrt(len(start)) * np.finfo(np.float64).eps * norm
     space, images = _Columns(len(start)), _Columns(len(start))
+    wanted = min(count + 2, len(start))
     new_vectors = _orthonormalise(start)
+    if new_vectors.shape[1] < wanted:  # columns that depend on others
+        chance = np.random.default_rng(1).normal(size=(len(start), wanted - new_vectors.shape[1]))
+        new_vectors = np.hstack([new_vectors, _orthonormalise(chance, against=new_vectors)])
     space.append(new_vectors)
     images.append(multiply(new_vectors))
-    n_products, wanted = new_vectors.shape[1], min(count + 2, len(start))
+    n_products = new_vectors.shape[1]
     projected = _multiply_transpose(space.columns, images.columns)
     while True:
         values, vectors, errors = _find_ritz_pairs(space.columns, images.columns, projected, wanted)
