@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from scipy.spatial.distance import cdist
 
 import defgpa
 from defgpa import ShapeError, Shapes, plot
@@ -469,6 +470,22 @@ def test_the_shape_that_is_generated_worst_is_shown_by_default(space):
     assert artists.observed.get_label() == f"{space.shapes.names[worst]}, observed"
 
 
+def test_a_generated_shape_in_space_is_turned_to_its_principal_axes(space):
+    visible = space.shapes.visible[3]
+    made = space.warps[3].inverse()(space.reference[visible])
+    axes = solid()
+    artists = plot.back_projection(space, 3, axes, unit="mm")
+    observed, generated = drawn_points(artists.observed), drawn_points(artists.generated)
+    moments = observed.T @ observed
+    np.testing.assert_allclose(moments - np.diag(np.diag(moments)), 0.0, atol=1e-9 * moments.max())
+    assert np.all(np.diff(np.diag(moments)) < 0)  # the longest axis first
+    # turned together: all distances stay
+    np.testing.assert_allclose(
+        cdist(observed, generated), cdist(space.shapes[3][visible], made), **EXACT
+    )
+    assert axes.get_xlabel() == "axis 1 (mm)"
+
+
 @pytest.mark.parametrize("before", ["superimposed", "measured"])
 def test_shapes_are_drawn_before_and_after_their_warps(plane, before):
     artists = plot.before_and_after(plane, Figure().subplots(1, 2), before=before)
@@ -596,6 +613,8 @@ def test_the_deviation_is_shown_where_two_shapes_cover_a_pixel(rng):
         shown.filled(np.nan), spread.deviation.mean(axis=2), rtol=1e-9, equal_nan=True
     )
     assert f"{spread.mean:.3g}" in ax.get_title()
+    values = shown.compressed()  # few bright pixels do not darken the others
+    np.testing.assert_allclose(image.get_clim(), [0.0, np.percentile(values, 99.5)], rtol=1e-9)
 
 
 # Manners
@@ -694,6 +713,7 @@ def test_landmarks_lie_on_their_photograph(photographed):
     expected = [[10, 180], [290, 170], [150, 10]]  # y is counted from the bottom in a TPS file
     np.testing.assert_allclose(drawn_points(artists.landmarks), expected, **EXACT)
     assert [label.get_text() for label in artists.labels] == ["1", "2", "3"]
+    assert all(label.get_path_effects() for label in artists.labels)  # read on pale pictures, too
 
 
 def test_a_photograph_that_is_not_there_is_named(photographed):

@@ -198,6 +198,19 @@ def test_measurement_error_is_drawn_as_circles():
     assert len(drawn.labels) == 8
 
 
+def test_of_many_landmarks_those_with_the_largest_errors_are_labelled():
+    rng = np.random.default_rng(5)
+    who = np.repeat(np.arange(6), 2)
+    specimens = rng.normal(size=(90, 2)) + 0.02 * rng.normal(size=(6, 90, 2))
+    noise = 0.005 * rng.normal(size=(12, 90, 2))
+    noise[:, 17] *= 10
+    actual = repeatability(specimens[who] + noise, who)
+    texts = [label.get_text() for label in plot.repeatability(actual, axes()).labels]
+    worst = np.argsort(-actual.error)[:15]
+    assert "18" in texts
+    assert set(texts) <= {actual.landmarks[j] for j in worst}
+
+
 @pytest.mark.parametrize("dim", [2, 3])
 def test_sliding_draws_before_and_after(dim):
     rng = np.random.default_rng(1)

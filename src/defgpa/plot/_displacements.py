@@ -104,6 +104,9 @@ def back_projection(
 ) -> style.Artists:
     """Draw a shape beside the reference projected back into it by the inverse warp.
 
+    In 3-D both are turned about the centroid of the shape to its principal axes, so that a shape
+    that lies askew fills the picture.
+
     Parameters
     ----------
     alignment : Alignment
@@ -135,6 +138,9 @@ def back_projection(
     observed = alignment.shapes[i][visible]
     axes = style.prepare_axes(ax, dim, observed)
     drawn = np.asarray(alignment.warps[i].inverse()(alignment.reference[visible]))
+    if dim == 3:
+        centre, turned = observed.mean(axis=0), style.principal_axes(observed).T
+        observed, drawn = (observed - centre) @ turned, (drawn - centre) @ turned
     lines = style.draw_segments(axes, observed, drawn, colors=style.GREY, linewidths=0.9, zorder=1)
     size = style.choose_marker_size(len(observed))
     ring = {"fillstyle": "none", "markersize": 1.2 * size, "markeredgewidth": 0.2 * size}
@@ -147,6 +153,8 @@ def back_projection(
     if dim == 3:
         style.look_at_broadside(axes, observed)
     style.set_equal_scales(axes, dim, unit)
+    if dim == 3:
+        style.name_principal_axes(axes, unit)
     return style.Artists(observed=rings, generated=crosses, errors=lines)
 
 
@@ -223,6 +231,8 @@ def displacement_heat(
 ) -> style.Artists:
     """Draw the end of a deformation as a surface, coloured by how far each vertex moved.
 
+    Its longest axis lies across the picture, whatever the pose of the meshes.
+
     Parameters
     ----------
     start, end : Mesh
@@ -255,8 +265,9 @@ def displacement_heat(
     distances = np.linalg.norm(end.vertices - start.vertices, axis=1)
     drawn = style.choose_surface(end.vertices, end.faces)
     assert drawn is not None  # there are faces
-    surface = style.draw_surface(axes, end.vertices, drawn, distances)
-    style.look_at_broadside(axes, end.vertices)
+    turned = end.vertices @ style.principal_axes(style.finite_points(end.vertices)).T
+    surface = style.draw_surface(axes, turned, drawn, distances)
+    style.look_at_broadside(axes, turned)
     style.set_equal_scales(axes, 3, None)
     axes.set_axis_off()
     style.add_note(axes, drawn.note)

@@ -26,6 +26,8 @@ from defgpa.plot._views import (
 from defgpa.statistics import Allometry, LandmarkDifferences, Repeatability, Symmetry
 
 _ARROW = {"width": 0.004, "zorder": 3}
+_MAX_LABELS = 60  # landmarks: more labels than that would hide the circles
+_N_WORST = 15  # of so many landmarks are labelled
 
 
 def landmark_differences(
@@ -161,6 +163,8 @@ def repeatability(
 ) -> style.Artists:
     """Draw the measurement error as circles, darker where less is repeatable.
 
+    Of many landmarks those with the largest errors are labelled.
+
     Parameters
     ----------
     repeatability : Repeatability
@@ -203,12 +207,15 @@ def repeatability(
     circle = style.make_handle("o", style.BLUE, words, linestyle="none", markersize=9)
     title = f"repeatability {repeatability.overall:.3f} over all landmarks"
     style.add_legend(axes, [marks, circle], title=title, alignment="left")
-    labels = [style.shorten(label, 10) for label in repeatability.landmarks]
+    labelled = np.argsort(-repeatability.error, kind="stable")
+    if len(labelled) > _MAX_LABELS:
+        labelled = labelled[:_N_WORST]
+    texts = [style.shorten(repeatability.landmarks[j], 10) for j in labelled]
     return style.Artists(
         mean=marks,
         arrows=None,
         circles=circles,
-        labels=_label(axes, mean, labels, mean, 0.0 * mean),
+        labels=_label(axes, mean[labelled], texts, mean, 0.0 * mean),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from defgpa.alignment import Alignment
@@ -155,7 +156,8 @@ def photograph(
     if names:
         axes.apply_aspect()
         texts = [shapes.landmarks[j] for j in np.flatnonzero(visible)]
-        labels = style.label_points(axes, points, texts, color="white")
+        outline = [withStroke(linewidth=2, foreground="black")]  # to be read on pale pictures, too
+        labels = style.label_points(axes, points, texts, color="white", path_effects=outline)
     return style.Artists(image=image, landmarks=dots, labels=tuple(labels))
 
 
@@ -164,7 +166,8 @@ def deviation(
 ) -> style.Artists:
     """Draw the intensity deviation of warped images, mean of their channels; bright is large.
 
-    The outline is the area that all shapes cover, over which the mean in the title is taken.
+    The scale ends at the 99.5th percentile, so that single pixels do not darken the others. The
+    outline is the area that all shapes cover, over which the mean in the title is taken.
 
     Parameters
     ----------
@@ -182,13 +185,17 @@ def deviation(
     """
     axes = style.prepare_axes(ax, 2)
     levels = spread.deviation.reshape(*spread.coverage.shape, -1).mean(axis=2)
+    finite = levels[np.isfinite(levels)]
+    largest = float(np.percentile(finite, 99.5)) if finite.size else 1.0
     image = axes.imshow(
         np.ma.masked_invalid(levels),
         cmap=colormaps["magma"],
         vmin=0.0,
+        vmax=largest or 1.0,
         extent=spread.frame.extent,
     )
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+    extend = "max" if (finite > largest).any() else "neither"
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, extend=extend)
     bar.set_label("standard deviation of the intensity")
     if spread.common.any():
         _draw_common_area(axes, spread)

@@ -126,6 +126,13 @@ def set_equal_scales(ax: AnyAxes, n_dims: int, unit: str | None) -> None:
         _fit_box(ax)
 
 
+def name_principal_axes(ax: AnyAxes, unit: str | None) -> None:
+    """Label those 3-D axes that have numbers as the principal axes of a shape."""
+    for k, axis in enumerate((ax.xaxis, ax.yaxis, ax.zaxis), start=1):
+        if axis.get_label_text():
+            axis.set_label_text(add_unit(f"axis {k}", unit))
+
+
 def _fit_box(ax: AnyAxes) -> None:
     """Make the 3-D box as long, wide and high as the limits, and let it fill the picture."""
     from matplotlib.ticker import MaxNLocator, NullLocator

@@ -127,7 +127,7 @@ def draw_change(
         deformation_grid(lambda points: warp(points), mean, ax, cells=cells)
     else:
         drawn = style.choose_evenly(len(mean), style.MAX_ARROWS)
-        size = 0.35 * style.choose_marker_size(len(drawn))
+        size = 0.5 * style.choose_marker_size(len(drawn))
         dots = {"markersize": size, "markeredgewidth": 0}
         style.draw_dots(ax, flat_mean[drawn], "mean", "o", style.GREY, **dots)
         lines = {"colors": style.SKY, "linewidths": 1.0, "zorder": 1}
