@@ -20,7 +20,7 @@ from defgpa.statistics import (
     tangent_space,
     two_block_pls,
 )
-from defgpa.statistics.cross_covariance import find_first_axes
+from defgpa.statistics.cross_covariance import find_first_scores
 from defgpa.statistics.leave_one_out import leave_one_out
 from support import EXACT
 
@@ -310,31 +310,35 @@ class TestPartitions:
             read_partitions(tmp_path / "m.csv", ["a", "b", "c"])
 
 
-@pytest.mark.parametrize("spectrum", ["equal", "graded", "of rank 3"])
-@pytest.mark.parametrize("size", [(3, 5), (60, 75), (75, 60)])
-def test_first_axes_are_the_first_singular_vectors(size, spectrum):
+@pytest.mark.parametrize("spectrum", ["equal", "graded", "steep", "of rank 3"])
+@pytest.mark.parametrize("size", [(3, 5), (30, 35), (60, 75), (75, 60)])
+def test_first_scores_are_those_of_the_first_singular_vectors(size, spectrum):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(80, size[0])), rng.normal(size=(80, size[1]))
-    if spectrum == "graded":
-        X, Y = (block * np.exp(-0.2 * np.arange(block.shape[1])) for block in (X, Y))
+    if spectrum in ("graded", "steep"):
+        rate = 0.2 if spectrum == "graded" else 1.0
+        X, Y = (block * np.exp(-rate * np.arange(block.shape[1])) for block in (X, Y))
     if spectrum == "of rank 3":
         X = X[:, :3] @ rng.normal(size=(3, size[0]))
-    orders = rng.permuted(np.tile(np.arange(80), (4, 1)), axis=1)
-    u, v = find_first_axes(X, Y, orders)
-    crosses = X.T @ Y[orders]
-    values = np.einsum("bp,bpq,bq->b", u, crosses, v)
-    U, largest, Vt = np.linalg.svd(crosses)
-    np.testing.assert_allclose(values, largest[:, 0], **EXACT)
-    np.testing.assert_allclose(np.abs(np.einsum("bp,bp->b", u, U[:, :, 0])), 1.0, **EXACT)
-    np.testing.assert_allclose(np.abs(np.einsum("bq,bq->b", v, Vt[:, 0])), 1.0, **EXACT)
+    orders = rng.permuted(np.tile(np.arange(80), (40, 1)), axis=1)
+    compare_with_singular_vectors(X, Y, orders)
+
+
+def compare_with_singular_vectors(X, Y, orders):
+    U, _, Vt = np.linalg.svd(X.T @ Y[orders], full_matrices=False)
+    expected = (X @ U[:, :, 0].T).T, np.vecdot(Y[orders], Vt[:, :1])
+    actual = find_first_scores(X, Y, orders)
+    (x, y), (expected_x, expected_y) = (
+        [block / np.linalg.norm(block, axis=1, keepdims=True) for block in pair]
+        for pair in (actual, expected)
+    )
+    np.testing.assert_allclose(np.vecdot(x, y), np.vecdot(expected_x, expected_y), **EXACT)
+    np.testing.assert_allclose(np.abs(np.vecdot(x, expected_x)), 1.0, **EXACT)
+    np.testing.assert_allclose(np.abs(np.vecdot(y, expected_y)), 1.0, **EXACT)
 
 
 def test_axes_that_have_not_settled_are_decomposed(monkeypatch):
     monkeypatch.setattr(cross_covariance, "_MAX_STEPS", 6)
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 80, 60))
-    orders = rng.permuted(np.tile(np.arange(80), (4, 1)), axis=1)
-    u, v = find_first_axes(X, Y, orders)
-    crosses = X.T @ Y[orders]
-    largest = np.linalg.svd(crosses, compute_uv=False)[:, 0]
-    np.testing.assert_allclose(np.einsum("bp,bpq,bq->b", u, crosses, v), largest, **EXACT)
+    compare_with_singular_vectors(X, Y, rng.permuted(np.tile(np.arange(80), (4, 1)), axis=1))

@@ -20,7 +20,7 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.cross_covariance import find_first_axes
+from defgpa.statistics.cross_covariance import find_first_scores
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.provenance import Provenance
@@ -255,8 +255,7 @@ def _read_block(y: Analysed, n: int) -> Array:
 
 def correlate_permuted(X: Array, Y: Array, orders: Index) -> Array:
     """Compute r-PLS (b,) of centred blocks (n, p) and (n, q), Y with its rows in orders (b, n)."""
-    u, v = find_first_axes(X, Y, orders)
-    x, y = u @ X.T, np.take_along_axis(v @ Y.T, orders, axis=1)
+    x, y = find_first_scores(X, Y, orders)
     lengths = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
     return np.asarray((x * y).sum(axis=1) / np.maximum(lengths, np.finfo(np.float64).tiny))
 
