@@ -802,3 +802,96 @@ def test_a_message_does_not_quote_a_long_name_of_an_element(tmp_path):
     with pytest.raises(FormatError) as error:
         read_mesh(tmp_path / "long.ply")
     assert len(str(error.value).replace(str(tmp_path), "")) < 200
+
+
+REGULAR = {
+    "obj": "# top\n" + "".join(f"v {k} {k * k} 0.{k}\n" for k in range(9)) + "vn 0 0 1\ng a\n"
+    "f 1 2 3\nf 2/1 3/1 4/1\nf 5/1/1 6//1 7/1\n",
+    "off": "# top\nOFF\n9 2 0\n" + "".join(f"{k} {k * k} 0.{k}\n" for k in range(9)) + "3 0 1 2\n"
+    "3 4 5 6\n",
+    "ply": "ply\nformat ascii 1.0\nelement vertex 9\nproperty float x\nproperty float y\n"
+    "property float z\nproperty int flag\nelement face 2\nproperty list uchar int vertex_indices\n"
+    "property uchar side\nend_header\n"
+    + "".join(f"{k} {k * k} 0.{k} 7\n" for k in range(9))
+    + "3 0 1 2 8\n3 4 5 6 9\n",
+}
+READERS = ("defgpa.io.mesh.text", "defgpa.io.mesh.ply")
+
+
+def refuse_bulk(*_):
+    return None
+
+
+def read_line_by_line(monkeypatch, read, text, suffix):
+    """Read a mesh, or its error, without parsing in bulk."""
+    with monkeypatch.context() as patched:
+        for module in READERS:
+            patched.setattr(f"{module}.parse_lines_in_bulk", refuse_bulk)
+        patched.setattr("defgpa.io.mesh.text.parse_rows_in_bulk", refuse_bulk)
+        return read_or_error(read, text, suffix)
+
+
+def read_or_error(read, text, suffix):
+    try:
+        mesh = read(text, suffix)
+    except FormatError as error:
+        return str(error)
+    colours = None if mesh.colours is None else mesh.colours.tolist()
+    scalars = {name: values.tolist() for name, values in mesh.scalars.items()}
+    return repr((mesh.vertices.tolist(), mesh.faces.tolist(), colours, scalars))
+
+
+@pytest.mark.parametrize("suffix", REGULAR)
+def test_regular_lines_of_a_mesh_are_parsed_in_bulk(read, suffix, monkeypatch):
+    expected = read_line_by_line(monkeypatch, read, REGULAR[suffix], suffix)
+    for module in READERS:
+        monkeypatch.setattr(f"{module}.parse_numbers", None)
+    assert read_or_error(read, REGULAR[suffix], suffix) == expected
+    assert len(read(REGULAR[suffix], suffix).faces) in (2, 3)
+
+
+@pytest.mark.parametrize("suffix", REGULAR)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("5 25 0.5", "5 25"),
+        ("5 25 0.5", "5 25 0.5 1"),
+        ("5 25 0.5", "5 25 1,5"),
+        ("5 25 0.5", "5 25 NA"),
+        ("5 25 0.5", "5 2_5 0.5"),
+        ("5 25 0.5", "5 25 0.5 # tip"),
+        ("5 25 0.5", "5 25 0/5"),
+        ("5 25 0.5", " \n5 25 0.5"),
+        ("5 25 0.5", "\t5  25 1d0"),
+        ("v 5", " v 5"),
+        ("v 5", "v\t5"),
+        ("v 5", "v\nv 5"),
+        ("f 1 2 3", "f 1 2 3 4"),
+        ("f 1 2 3", "f -1 2 3"),
+        ("f 1 2 3", "f 1.0 2 3"),
+        ("f 1 2 3", "f 0 2 3"),
+        ("f 1 2 3", "f 1 2 3\nf"),
+        ("f 1 2 3", "f 1 \\\n2 3"),
+        ("f 5/1/1", "f 5/x"),
+        ("f 5/1/1", "f 99"),
+        ("3 4 5 6", "4 4 5 6 7"),
+        ("3 4 5 6", "3 4 5 99"),
+        ("3 4 5 6", "3 4 5 1e50"),
+        ("3 4 5 6", "2.5 4 5 6"),
+        ("3 4 5 6", "nan 4 5 6"),
+        ("3 0 1 2", "99 0 1 2"),
+        ("9 2 0", "9 2.5 0"),
+        ("9 2 0", "8 2 0"),
+        ("9 2 0", "9 3 0"),
+        ("vertex 9", "vertex 10"),
+        ("face 2", "face 3"),
+        ("face 2", "face 0"),
+        ("property uchar side\n", ""),
+        ("property uchar side\n", "property list uchar int more\n"),
+        ("property int flag\n", "property uchar red\n"),
+    ],
+)
+def test_a_mesh_is_the_same_line_by_line_and_in_bulk(read, monkeypatch, suffix, old, new):
+    text = REGULAR[suffix].replace(old, new)
+    in_bulk = read_or_error(read, text, suffix)
+    assert in_bulk == read_line_by_line(monkeypatch, read, text, suffix)

@@ -127,6 +127,11 @@ class Polygons:
         lengths = np.array([len(row) for row in rows], dtype=np.intp)
         return cls(lengths, as_indices(np.array(list(chain.from_iterable(rows)))))
 
+    @classmethod
+    def of_table(cls, rows: Array) -> Polygons:
+        """Build polygons of equally many corners each from an array (rows, corners)."""
+        return cls(np.full(len(rows), rows.shape[1], dtype=np.intp), as_indices(rows.ravel()))
+
     def select(self, wanted: Mask) -> Polygons:
         """Select some of the rows."""
         return Polygons(self.lengths[wanted], self.corners[np.repeat(wanted, self.lengths)])

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from defgpa.arrays import RawArray
+from defgpa.arrays import Array, RawArray
 from defgpa.io.atomic import replace_file
 from defgpa.io.files import make_format_error
 from defgpa.io.mesh.mesh import Cursor, Mesh, Polygons, as_colours, as_indices, build_mesh
 from defgpa.io.text.lines import parse_count as whole_number
-from defgpa.io.text.lines import parse_numbers
+from defgpa.io.text.lines import parse_lines_in_bulk, parse_numbers
 
 _KINDS = {
     **{"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"},
@@ -169,6 +169,8 @@ def _parse_property(cursor: Cursor, words: Sequence[str]) -> Property:
 
 def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
     """Read rows of text, one per line."""
+    if (in_bulk := _read_text_rows_in_bulk(cursor, element)) is not None:
+        return in_bulk
     properties = _select_reliable_properties(element)
     columns: list[list[Sequence[float]]] = [[] for _ in properties]
     for line, text in cursor.read_lines(
@@ -186,6 +188,36 @@ def _read_text_rows(cursor: Cursor, element: Element) -> Columns:
         if at > len(row) or (at < len(row) and properties == element.properties):
             raise make_format_error(cursor.path, f"{at} numbers", text, line)
     return {p.name: _build_column(p, column) for p, column in zip(properties, columns, strict=True)}
+
+
+def _read_text_rows_in_bulk(cursor: Cursor, element: Element) -> Columns | None:
+    """Read rows of text whose lists are as long as in the first row; None where they are not."""
+    if not element.properties or _select_reliable_properties(element) != element.properties:
+        return None
+    read = parse_lines_in_bulk(cursor.data, cursor.at, element.n_rows)
+    if read is None:
+        return None
+    table, end = read
+    columns: dict[str, RawArray | Polygons] = {}
+    at = 0
+    for p in element.properties:
+        length = 1
+        if p.length_kind:
+            if at >= table.shape[1] or (table[:, at] != table[0, at]).any():
+                return None
+            if table[0, at] not in range(table.shape[1]):
+                return None
+            length = int(table[0, at])
+            at += 1
+        rows = table[:, at : at + length]
+        at += length
+        if at > table.shape[1]:
+            return None
+        columns[p.name] = _build_column(p, rows) if p.length_kind else _cast_text(p, rows[:, 0])
+    if at != table.shape[1]:
+        return None
+    cursor.at = end
+    return columns
 
 
 def _select_reliable_properties(element: Element) -> list[Property]:
@@ -257,7 +289,10 @@ def _build_column(
         return Polygons(lengths, as_indices(rows.ravel()))
     if p.length_kind:
         return Polygons.of(rows)
-    values = np.array(rows).reshape(len(rows))
+    return _cast_text(p, np.array(rows).reshape(len(rows)))
+
+
+def _cast_text(p: Property, values: Array) -> RawArray:
     with np.errstate(invalid="ignore"):  # 300 or nan as a colour: damage, not an exception
         return values if p.kind.startswith("f") else values.astype(p.kind)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,26 @@ from defgpa.io.mesh.mesh import (
     compute_unit_normals,
 )
 from defgpa.io.text.lines import parse_count as whole_number
-from defgpa.io.text.lines import parse_numbers, parse_numbers_fast, read_text, warn
+from defgpa.io.text.lines import (
+    parse_lines_in_bulk,
+    parse_numbers,
+    parse_numbers_fast,
+    parse_rows_in_bulk,
+    read_text,
+    warn,
+)
 
 _STL_TRIANGLES = np.dtype([("normal", "<f4", (3,)), ("corners", "<f4", (3, 3)), ("bytes", "<u2")])
 _STL_HEADER = 84
+
+_OBJ_LINE = re.compile(r"\s*[vf](\s|#|$)")
+_OTHER_OBJ_LINES = ("vn", "vt", "# ")
+_OBJ_NUMBERS = {"v ": re.compile(r"[^#]*"), "f ": re.compile(r"[0-9\s]*", re.ASCII)}
+_OFF_HEAD = re.compile(
+    r"(?:\s*#[^\n]*\n)*\s*(ST)?(C)?(N)?OFF(?:\s|#[^\n]*\n)+([0-9]+)[ \t]+([0-9]+)([ \t][^\n#]*)?\n",
+    re.IGNORECASE | re.ASCII,
+)
+_AFTER_CORNER = re.compile(r"(?<=[0-9])/[0-9/]*", re.ASCII)
 
 Line = tuple[int, list[str]]  # the number of a line, and its words
 Rows = Sequence[Sequence[float]]
@@ -44,6 +61,9 @@ def read_obj(path: Path) -> Mesh:
     vertices: list[list[float]] = []
     faces: list[list[int]] = []
     text = read_text(path).replace("\\\n", " ")
+    if (in_bulk := _parse_obj_in_bulk(text)) is not None:
+        table, faces_in_bulk = in_bulk
+        return build_mesh(path, table[:, :3], faces_in_bulk, _parse_colours(table, 3, 3))
     for line, (word, *words) in _split_words(text, comment="#"):
         if word == "v":
             vertices.append(parse_numbers(path, line, words))
@@ -54,6 +74,34 @@ def read_obj(path: Path) -> Mesh:
     table = np.array([row[:3] for row in vertices]).reshape(-1, 3)
     colours = _parse_colours(vertices, 3, max_channels=3)
     return build_mesh(path, table, [Polygons.of(faces).split_into_fans()], colours)
+
+
+def _parse_obj_in_bulk(text: str) -> tuple[Array, list[Index]] | None:
+    """Parse vertices and faces run by run in C; None if a line of theirs is irregular.
+
+    A ``v`` or ``f`` line that does not begin its line, ends in a comment, has other numbers than
+    the lines around it, or counts vertices from the end is irregular.
+    """
+    vertices: list[Array] = []
+    faces: list[Array] = []
+    for start, lines in groupby(text.split("\n"), key=lambda line: line[:2]):
+        if start in _OBJ_NUMBERS:
+            run = [line[2:] for line in lines]
+            numbers = "\n".join(run)
+            if start == "f ":
+                numbers = _AFTER_CORNER.sub("", numbers)
+            rows = parse_rows_in_bulk(numbers) if _OBJ_NUMBERS[start].fullmatch(numbers) else None
+            if rows is None or len(rows) != len(run):
+                return None
+            (vertices if start == "v " else faces).append(rows)
+        elif start not in _OTHER_OBJ_LINES and any(_OBJ_LINE.match(line) for line in lines):
+            return None
+    if len({rows.shape[1] for rows in vertices}) != 1 or vertices[0].shape[1] < 3:
+        return None
+    if any(rows.min() < 1 or rows.max() >= 2**31 for rows in faces):
+        return None
+    polygons = [Polygons.of_table(rows - 1).split_into_fans() for rows in faces]
+    return np.concatenate(vertices), polygons
 
 
 def write_obj(path: Path, mesh: Mesh) -> None:
@@ -101,7 +149,10 @@ def read_off(path: Path) -> Mesh:
 
     Colours may follow on each line, so lines count; unless the file only makes sense without.
     """
-    lines = list(_split_words(read_text(path), comment="#")) or [(1, ["nothing but comments"])]
+    text = read_text(path)
+    if (mesh := _parse_off_in_bulk(path, text)) is not None:
+        return mesh
+    lines = list(_split_words(text, comment="#")) or [(1, ["nothing but comments"])]
     number, first = lines[0]
     header = re.fullmatch(r"(ST)?(C)?(N)?OFF", first[0].upper())
     if header is None:
@@ -114,6 +165,31 @@ def read_off(path: Path) -> Mesh:
         if parsed is None:
             raise
         return _build_off_mesh(path, *parsed, header)
+
+
+def _parse_off_in_bulk(path: Path, text: str) -> Mesh | None:
+    """Parse rows of vertices and of faces of equally many corners in C; None of any others."""
+    head = _OFF_HEAD.match(text)
+    if head is None or "#" in text[head.end() :] or max(len(head[4]), len(head[5])) > 9:
+        return None
+    n_vertices, n_faces = map(int, head.group(4, 5))
+    data = text[head.end() :].encode("ascii", "replace")
+    if (read := parse_lines_in_bulk(data, 0, n_vertices)) is None or read[0].shape[1] < 3:
+        return None
+    rows, end = read
+    faces: list[Index] = []
+    if n_faces:
+        if (read := parse_lines_in_bulk(data, end, n_faces)) is None:
+            return None
+        lengths, corners = read[0][:, 0], read[0][:, 1:]
+        if (lengths != lengths[0]).any() or not 0 <= lengths[0] <= corners.shape[1]:
+            return None
+        faces.append(Polygons.of_table(corners[:, : int(lengths[0])]).split_into_fans())
+    colours = _parse_colours(rows, 3 + 3 * bool(head[3]), max_channels=4) if head[2] else None
+    try:
+        return build_mesh(path, rows[:, :3], faces, colours)
+    except FormatError:  # it may be no file of lines
+        return None
 
 
 def _build_off_mesh(path: Path, rows: Rows, faces: Rows, header: re.Match[str]) -> Mesh:
@@ -274,9 +350,9 @@ def _split_words(text: str, comment: str | None = None) -> Iterator[Line]:
             yield number, words
 
 
-def _parse_colours(rows: Rows, skipped: int, max_channels: int) -> Colours | None:
+def _parse_colours(rows: Rows | Array, skipped: int, max_channels: int) -> Colours | None:
     """Parse red, green, blue and perhaps opacity after other numbers, if every row has them."""
-    if not rows or any(len(row) < skipped + 3 for row in rows):
+    if len(rows) == 0 or any(len(row) < skipped + 3 for row in rows):
         return None
     width = min(max_channels, min(map(len, rows)) - skipped)
     channels = np.nan_to_num(np.array([row[skipped : skipped + width] for row in rows]))

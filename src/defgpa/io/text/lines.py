@@ -11,7 +11,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import chain
@@ -42,6 +42,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 _LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
+_ANY_WIDTH = range(1, 1000)
 _INDENT = re.compile("\n[ \t]+")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
@@ -242,7 +243,7 @@ def parse_points(path: Path, text: str, first: int) -> Array:
 
     ``first`` is the number of the first line, for complaints.
     """
-    if len(text) > _LONG_TEXT and (points := _parse_points_in_bulk(text)) is not None:
+    if len(text) > _LONG_TEXT and (points := parse_rows_in_bulk(text, (2, 3))) is not None:
         return points
     lines = text.split("\n")
     rows = [row for line in lines if (row := line.split())]
@@ -252,14 +253,37 @@ def parse_points(path: Path, text: str, first: int) -> Array:
     return _parse_points_by_line(path, lines, first) if quick is None else quick
 
 
-def _parse_points_in_bulk(text: str) -> Array | None:
-    """Parse (rows, d) of numbers in C; None if one is irregular."""
+def parse_lines_in_bulk(data: bytes, start: int, n_lines: int) -> tuple[Array, int] | None:
+    """Parse the next lines of bytes, equally many numbers each, in C; return where they end, too.
+
+    None if a line is blank or irregular: readers of lines then name it.
+    """
+    if not 0 < n_lines <= (len(data) - start + 1) // 2:
+        return None
+    end = _find_end_of_lines(data, start, n_lines)
+    rows = parse_rows_in_bulk(data[start:end].decode("latin-1"))
+    return None if rows is None or len(rows) != n_lines else (rows, end)
+
+
+def _find_end_of_lines(data: bytes, start: int, n_lines: int) -> int:
+    """Return where so many lines end, or the end of the data."""
+    for first in range(start, len(data), _BLOCK):
+        n_ends = data.count(b"\n", first, first + _BLOCK)
+        if n_ends >= n_lines:
+            letters = np.frombuffer(data[first : first + _BLOCK], dtype=np.uint8)
+            return first + int(np.flatnonzero(letters == ord("\n"))[n_lines - 1]) + 1
+        n_lines -= n_ends
+    return len(data)
+
+
+def parse_rows_in_bulk(text: str, widths: Container[int] = _ANY_WIDTH) -> Array | None:
+    """Parse (rows, d) of numbers in C, with d in ``widths``; None if one is irregular."""
     blocks: list[Array] = []
     start = 0
-    while start < len(text):
+    while start < max(len(text), 1):
         end = text.find("\n", start + _BLOCK)
         end = len(text) if end < 0 else end
-        block = parse_block(text[start:end])
+        block = parse_block(text[start:end], widths)
         if block is None or (blocks and block.shape[1] != blocks[0].shape[1]):
             return None
         blocks.append(block)
@@ -267,8 +291,8 @@ def _parse_points_in_bulk(text: str) -> Array | None:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def parse_block(text: str) -> Array | None:
-    """Parse (rows, d) of numbers, one point a line, in C; None if one is irregular."""
+def parse_block(text: str, widths: Container[int] = (2, 3)) -> Array | None:
+    """Parse (rows, d) of numbers, one row a line, in C; None if one is irregular."""
     try:
         letters = np.frombuffer(f"\n{text}".encode("ascii"), dtype=np.uint8)
     except UnicodeEncodeError:
@@ -277,10 +301,10 @@ def parse_block(text: str) -> Array | None:
     ends = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])  # of the blanks before each word
     opens_line = letters[ends] == ord("\n")
     d = int(np.argmax(opens_line[1:])) + 1 if opens_line[1:].any() else len(ends)
-    is_regular = d in (2, 3) and not len(ends) % d
+    is_regular = d in widths and not len(ends) % d
     if not is_regular or (opens_line.reshape(-1, d) != (np.arange(d) == 0)).any():
         unindented = _INDENT.sub("\n", f"\n{text}").removeprefix("\n")
-        return None if unindented == text else parse_block(unindented)
+        return None if unindented == text else parse_block(unindented, widths)
     values = parse_words(text)
     return None if values is None or len(values) != len(ends) else values.reshape(-1, d)
 
