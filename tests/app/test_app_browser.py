@@ -21,6 +21,7 @@ from app_support import wait_until
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 import defgpa
 from defgpa.edits import read_edits
@@ -137,6 +138,32 @@ class Run:
 
     def press(self, key):
         self.driver.find_element(By.TAG_NAME, "body").send_keys(key)
+
+    def type(self, *keys, held=None):
+        """Press keys where the focus is, one after the other."""
+        actions = ActionChains(self.driver, duration=0)
+        if held:
+            actions.key_down(held)
+        actions.send_keys(*keys)
+        if held:
+            actions.key_up(held)
+        actions.perform()
+
+    def tab_to(self, selector):
+        """Press Tab, with Shift where it lies before, until something has the focus."""
+        count = self.js(COUNT_CONTROLS, selector)
+        held = Keys.SHIFT if count <= 0 else None
+        self.type(*[Keys.TAB] * abs(count), held=held)
+        for _ in range(5):  # what can be scrolled has the focus on the way, too
+            if self.js(f"return document.activeElement.matches('{selector}')"):
+                return
+            self.type(Keys.TAB, held=held)
+        raise AssertionError(f"{selector} is not reached by Tab.")
+
+    def go_by_key(self, step):
+        self.tab_to(f"#step-{step}")
+        self.type(Keys.ENTER)
+        self.wait_for(f"document.documentElement.dataset.ready === '{step}'")
 
     def place_of(self, landmark):
         """Where a landmark is drawn, from the middle of the canvas."""
@@ -499,6 +526,39 @@ def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
     assert len(moved[-1].to) == 3
 
 
+def test_specimens_are_corrected_with_the_keyboard_alone(run):
+    focused = "document.activeElement"
+    run.go_home()
+    run.driver.get(run.address)
+    run.wait_for("document.documentElement.dataset.ready === 'open'")
+    run.tab_to(".skip")
+    run.type(Keys.ENTER)
+    assert run.js(f"return {focused}.id") == "main"
+    run.tab_to("[data-sample=wings]")
+    run.type(Keys.ENTER)
+    run.wait_for("document.documentElement.dataset.ready === 'look'")
+    assert run.js(f"return {focused}.id") == "main"  # of the new page, not the bar again
+    run.go_by_key("correct")
+    run.wait_for("document.querySelector('.queue button')")
+    run.type("a")
+    run.wait_for_edits(1)
+    run.tab_to("canvas.view")
+    run.type("]")
+    run.type(Keys.ARROW_RIGHT)
+    run.wait_for_edits(2)
+    run.type("m")
+    run.wait_for_edits(3)
+    run.type("z", held=Keys.CONTROL)
+    run.wait_for_edits(2)
+    folder = next(path for path in run.projects.iterdir() if path.name == "wings")
+    assert [edit.action for edit in read_edits(folder / "edits.json")] == ["accept", "move"]
+    run.tab_to("[data-action=link]")
+    run.type(Keys.SPACE)
+    assert run.js(f"return {focused}.textContent") == "Stop drawing links"
+    run.type(Keys.SPACE)
+    assert run.js(f"return {focused}.textContent") == "Draw links"
+
+
 def test_the_finding_that_is_shown_is_in_sight_in_the_queue(run):
     run.go("correct")
     run.wait_for_queue()
@@ -689,6 +749,16 @@ URL.createObjectURL = (blob) => {
   return make.call(URL, blob);
 };
 document.querySelector(`[data-save="${name}"]`).click();
+"""
+
+COUNT_CONTROLS = """
+const names = "button, input, select, textarea, summary, a[href], [tabindex]";
+const controls = [...document.querySelectorAll(names)].filter((control) => control.tabIndex >= 0
+  && !control.disabled && control.getClientRects().length);
+const start = document.activeElement;
+const isBefore = (control) => control === start || control.compareDocumentPosition(start) & 4;
+const place = controls.indexOf(document.querySelector(arguments[0]));
+return place + 1 - controls.filter(isBefore).length;
 """
 
 COUNT_PIXELS = """

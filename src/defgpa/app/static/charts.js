@@ -109,6 +109,8 @@ const picture = (label, height = HEIGHT) =>
     "aria-label": label,
   });
 
+const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }; // from dot to dot
+
 /**
  * A scatter of points with groups.
  *
@@ -139,6 +141,10 @@ export function scatter({
     isEqual,
   });
   const chart = picture(label);
+  const reached = Math.max(
+    points.findIndex(({ number }) => number === selected),
+    0,
+  ); // by the key Tab; arrows lead from it to the others
   chart.append(axes.drawing);
   for (const { corners, group } of outlines) {
     const outline = corners.map(([x, y]) => `${axes.toX(x)},${axes.toY(y)}`).join(" ");
@@ -160,7 +166,7 @@ export function scatter({
     );
   const tip = h("div", { class: "tip", hidden: true });
   const box = h("div", { style: { position: "relative" } }, tip);
-  for (const point of points) {
+  for (const [k, point] of points.entries()) {
     const x = axes.toX(point.x),
       y = axes.toY(point.y);
     const show = () => {
@@ -174,7 +180,7 @@ export function scatter({
         class: `dot${point.number === selected ? " selected" : ""}`,
         d: markerPath(point.marker ?? 0, x, y, 5.5),
         fill: point.colour ?? groupColour(0),
-        tabindex: on.pick ? "0" : null,
+        tabindex: on.pick ? (k === reached ? "0" : "-1") : null,
         role: on.pick ? "button" : null,
         "aria-label": point.label,
         "data-number": point.number,
@@ -190,6 +196,10 @@ export function scatter({
           if (event.key === "Enter" || event.key === " ") {
             event.preventDefault();
             on.pick?.(point.number);
+          } else if (event.key in STEPS && on.pick) {
+            event.preventDefault();
+            const dots = chart.querySelectorAll(".dot");
+            dots[(k + STEPS[event.key] + dots.length) % dots.length].focus();
           }
         },
         onclick: (event) => {
@@ -217,6 +227,7 @@ export function scatter({
       const area = chart.getBoundingClientRect();
       const x = axes.fromX(((event.clientX - area.left) / area.width) * WIDTH),
         y = axes.fromY(((event.clientY - area.top) / area.height) * HEIGHT);
+      box.cursor = [x, y];
       moveTo(x, y);
       on.place(x, y);
     };

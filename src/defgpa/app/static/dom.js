@@ -40,13 +40,26 @@ function append(element, children) {
   }
 }
 
-/** Replace the content of an element; what had the focus by its id has it again. */
+const CONTROLS = "button, input, select, textarea, summary, a[href], [tabindex]";
+const listControls = (element) => [...element.querySelectorAll(CONTROLS)];
+
+/** Replace the content of an element; the control that had the focus, or its heir, has it again. */
 export function fill(element, ...children) {
-  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  const focused = document.activeElement,
+    place = listControls(element).indexOf(focused);
   element.replaceChildren();
   append(element, children);
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  if (place >= 0) findHeir(element, focused, place)?.focus({ preventScroll: true });
   return element;
+}
+
+/** The control of the same id, or else a control of the same kind and name in the same place. */
+function findHeir(element, focused, place) {
+  if (focused.isConnected) return focused;
+  if (focused.id) return document.getElementById(focused.id);
+  const heir = listControls(element)[place];
+  const isAlike = ["tagName", "ariaLabel"].every((name) => heir?.[name] === focused[name]);
+  return isAlike ? heir : null;
 }
 
 /** Four significant digits, a dash for nothing. */

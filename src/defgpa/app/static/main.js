@@ -56,7 +56,9 @@ async function showStep() {
   revision = store.project?.revision ?? "";
   leave?.();
   drawBar();
+  const hadFocus = main.contains(document.activeElement);
   main.replaceChildren();
+  if (hadFocus) main.focus({ preventScroll: true });
   document.title = store.project ? `${store.project.title} – defgpa` : "defgpa";
   try {
     localStorage.setItem("defgpa-place", location.hash);
@@ -191,6 +193,7 @@ function showKeys() {
     ["L", "exclude the landmark"],
     ["A", "accept the finding as it is"],
     ["+ , -", "zoom"],
+    ["arrows, Enter", "in the morphospace: move the place; on a specimen: the next one, choose it"],
   ];
   const dialog = h(
     "dialog",
@@ -227,6 +230,10 @@ listen((change) => {
   const isShown = COMPUTED.includes(shown) && readAddress().id === store.project?.id;
   if (isShown && ["edit", "project"].includes(change) && store.project.revision !== revision)
     showStep();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names a project
+  main.focus();
 });
 window.addEventListener("hashchange", showStep);
 window.addEventListener("focus", async () => {
