@@ -405,7 +405,7 @@ def note_better_rigid(
         console.note(
             f"Rigid alignment predicts left-out landmarks better: with an error of "
             f"{rigid_error:.3g} % of the size of the reference, these warps with {error:.3g} %. "
-            "Without --smoothing and --rigidity, the method is chosen, too."
+            "To align rigidly: --method rigid in place of --smoothing and --rigidity."
         )
 
 
