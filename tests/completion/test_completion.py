@@ -432,3 +432,23 @@ def test_only_the_method_that_was_asked_for_is_tried():
     done = defgpa.complete(fitted(points), "spline")
     assert list(done.errors) == ["spline"]
     assert set(defgpa.complete(fitted(points)).errors) == {"spline", "warp", "statistics"}
+
+
+def test_a_missing_landmark_follows_measurements_of_little_weight_less():
+    """Neighbours that were measured badly, and say so, mislead the estimate less."""
+    complete = smooth_family(seed=21, n=12, m=25)
+    errors = {"equal": [], "by weight": []}
+    for shape in range(2):
+        distances = np.linalg.norm(complete[shape] - complete[shape, 3], axis=1)
+        neighbours = distances.argsort()[1:4]
+        points = with_holes(complete, [(shape, 3)])
+        points[shape, neighbours] += 0.2 * size(complete[shape]) / np.sqrt(25)
+        weights = np.ones(points.shape[:2])
+        weights[shape, neighbours] = 0.01
+        for label, shapes in [
+            ("equal", Shapes(points)),
+            ("by weight", Shapes(points, weights=weights)),
+        ]:
+            done = defgpa.complete(shapes, method="statistics")
+            errors[label].append(np.linalg.norm(done.shapes.points[shape, 3] - complete[shape, 3]))
+    assert np.mean(errors["by weight"]) < 0.5 * np.mean(errors["equal"])
