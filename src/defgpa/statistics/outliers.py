@@ -16,22 +16,23 @@ import numpy as np
 from scipy.special import boxcox, inv_boxcox
 
 from defgpa.arrays import Array, Index, Mask, freeze
-from defgpa.completion.gaussian import Hyperparameters, ShapeGaussian, predict_left_out
 from defgpa.dataframes import import_pandas
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.shapes import Shapes
 from defgpa.statistics.box_cox import fit_box_cox
+from defgpa.statistics.left_out_landmarks import (
+    FAR_OUT,
+    compute_limit,
+    compute_medians,
+    measure_from_predictions,
+)
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.tangent_space import rotate_onto_mean, scale_to_unit_size
 from defgpa.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_FAR_OUT = 3.0  # of a landmark's own, for it to be flagged: there are very many of them
-_MIN_SPECIMENS = 4  # specimens that predictions can be made from
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +198,8 @@ def outliers(
     visible = np.ones(shapes.visible.shape, dtype=bool)
     if sample.completion is not None:
         visible = ~sample.completion.estimated
-    lengths = _measure_from_predictions(shapes.points, visible)
-    scores = lengths / _compute_medians(lengths)
+    lengths = measure_from_predictions(shapes.points, visible)
+    scores = lengths / compute_medians(lengths)
     return Outliers(
         shapes.names,
         shapes.landmarks,
@@ -208,7 +209,7 @@ def outliers(
         freeze(distances > limits),
         freeze(lengths),
         freeze(scores),
-        freeze(np.nan_to_num(scores) > _compute_limit(scores[visible], _FAR_OUT)),
+        freeze(np.nan_to_num(scores) > compute_limit(scores[visible], FAR_OUT)),
         sample.provenance,
         limit,
     )
@@ -225,97 +226,16 @@ def _label_groups(groups: Sequence[object] | None, shapes: Shapes) -> tuple[obje
     return tuple("" if group is None else group for group in groups)
 
 
-def _compute_limit(values: Array, ranges: float) -> float:
-    low, high = np.quantile(values, [0.25, 0.75])
-    return float(high + ranges * (high - low))
-
-
 def _compute_power_limit(values: Array, ranges: float) -> float:
     """Return the value whose Box–Cox transform is the limit of the transformed ones."""
     smaller = np.delete(values, np.argmax(values))
     exponent = fit_box_cox(smaller, 2.0) if len(smaller) > 1 and smaller.min() > 0 else None
     if exponent is None:
-        return _compute_limit(values, ranges)
-    return float(inv_boxcox(_compute_limit(boxcox(values, exponent), ranges), exponent))
+        return compute_limit(values, ranges)
+    return float(inv_boxcox(compute_limit(boxcox(values, exponent), ranges), exponent))
 
 
 _LIMITS: dict[str, Callable[[Array, float], float]] = {
-    "quartiles": _compute_limit,
+    "quartiles": compute_limit,
     "power": _compute_power_limit,
 }
-
-
-def _measure_from_predictions(completed: Array, visible: Mask) -> Array:
-    """Measure the distance (n, m) of landmarks from their left-out prediction, at unit size."""
-    if len(completed) < _MIN_SPECIMENS:
-        raise ShapeError(
-            f"Landmarks are predicted from at least {_MIN_SPECIMENS} specimens; there are "
-            f"{len(completed)}."
-        )
-    specimens = rotate_onto_mean(scale_to_unit_size(completed))
-    if specimens.std(axis=0).max() < 1e-12:  # rounding
-        raise ShapeError("The shapes do not differ, so none of their landmarks can be odd.")
-    step = -(-specimens.shape[1] // 400)  # landmarks that predict each other
-    lengths = np.empty(specimens.shape[:2])
-    for start in range(step):  # very many landmarks: each from those of its own share
-        share = slice(start, None, step)
-        lengths[:, share] = _measure_block(specimens[:, share], visible[:, share])
-    return lengths
-
-
-def _measure_block(specimens: Array, visible: Mask) -> Array:
-    """Measure distances (n, m) of landmarks, few enough to predict each other, from predictions.
-
-    A landmark out of place spoils the predictions of its neighbours. So specimens with an odd
-    landmark are predicted again, the oddest landmark left out until the remaining ones agree.
-    """
-    lengths = _predict_each(specimens, visible)
-    scores = lengths / _compute_medians(lengths)
-    worst, limit = np.nan_to_num(scores).max(axis=1), _compute_limit(scores[visible], _FAR_OUT)
-    # at least three quarters say what is usual: those whose oddest landmark is the least odd
-    is_sound = worst <= max(limit, float(np.quantile(worst, 0.75)))
-    if is_sound.sum() < _MIN_SPECIMENS:
-        return lengths
-    lengths[is_sound] = _predict_each(specimens[is_sound], visible[is_sound])
-    medians = _compute_medians(lengths[is_sound])
-    gaussian = ShapeGaussian(specimens[is_sound], Hyperparameters())
-    for i in np.flatnonzero(~is_sound):
-        shape = np.where(visible[i][:, None], specimens[i], np.nan)
-        lengths[i] = _trim_and_predict(gaussian, shape, medians * limit)
-    return lengths
-
-
-def _predict_each(specimens: Array, visible: Mask) -> Array:
-    lengths = np.linalg.norm(predict_left_out(specimens, Hyperparameters())[0], axis=2)
-    return np.where(visible, lengths, np.nan)
-
-
-def _trim_and_predict(gaussian: ShapeGaussian, shape: Array, limits: Array) -> Array:
-    """Measure distances (m,) from predictions by those landmarks of a shape (m, d) that agree."""
-    trimmed = shape.copy()
-    residuals = np.linalg.norm(gaussian.predict_left_out(trimmed), axis=1)
-    for _ in range(min(10, int((~np.isnan(shape[:, 0])).sum()) // 2)):
-        excess = np.where(residuals > limits, residuals, 0.0)
-        if not excess.any():
-            break
-        worst = int(excess.argmax())
-        trimmed[worst] = np.nan
-        residuals = np.linalg.norm(gaussian.predict_left_out(trimmed), axis=1)
-    is_trimmed = np.isnan(trimmed[:, 0]) & ~np.isnan(shape[:, 0])
-    if is_trimmed.any():
-        predicted = gaussian.complete(trimmed).points
-        size = np.linalg.norm(predicted - predicted.mean(axis=0))
-        residuals[is_trimmed] = np.linalg.norm((shape - predicted)[is_trimmed], axis=1) / size
-    return residuals
-
-
-def _compute_medians(lengths: Array) -> Array:
-    """Compute the median (m,) of each landmark, no less than a tenth of that of all.
-
-    A landmark that no specimen here has takes the median of all.
-    """
-    overall = np.nanmedian(lengths)
-    medians = np.full(lengths.shape[1], overall)
-    is_measured = ~np.isnan(lengths).all(axis=0)
-    medians[is_measured] = np.nanmedian(lengths[:, is_measured], axis=0)
-    return np.maximum(medians, 0.1 * overall)
