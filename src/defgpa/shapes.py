@@ -379,7 +379,8 @@ class Shapes:
 
         Examples
         --------
-        >>> shapes = Shapes([[[0, 0], [1, 0], [0, 2]]], landmarks=["root", "tip", "edge"])
+        >>> points = [[[0, 0], [1, 0], [0, 2]], [[0, 0], [1, 0], [0, 3]]]
+        >>> shapes = Shapes(points, landmarks=["root", "tip", "edge"])
         >>> shapes.without(["tip"]).landmarks
         ('root', 'edge')
         """

@@ -13,6 +13,7 @@ result, how many the new one, and how many came while something was being writte
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import random
@@ -88,19 +89,23 @@ def work(name: str, k: int) -> int:
 
 def start(name: str, k: int) -> int:
     """Run a command in a process of its own; return its number."""
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        with Path("words.txt").open("w") as words:
+    with Path("words.txt").open("w") as words:
+        # a signal waits until the process can answer it
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.dup2(words.fileno(), 1)
             os.dup2(words.fileno(), 2)
-            try:
+            code = 1
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
                 code = work(name, k)
-            except KeyboardInterrupt:
-                code = 1
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return child
 
 
