@@ -42,9 +42,9 @@ class Bending:
         system = self.L[np.ix_(columns, columns)] * (V @ np.swapaxes(V, -1, -2))
         # a little of the mean diagonal, so that steps that cost nothing are not taken
         diagonal = np.arange(len(J))
-        system[..., diagonal, diagonal] += (
-            1e-10 * np.trace(system, axis1=-2, axis2=-1)[..., None] / len(J)
-        )
+        mean = np.trace(system, axis1=-2, axis2=-1)[..., None] / len(J)
+        # without any direction, as of points in one place, there is no step to take
+        system[..., diagonal, diagonal] += np.where(mean > 0, 1e-10 * mean, 1.0)
         gradient = np.sum(V * (self.L @ self._center(x))[..., columns, :], axis=-1)
         return np.asarray(-solve_each(system, gradient))
 
