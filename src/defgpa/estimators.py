@@ -22,10 +22,8 @@ from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array
 from defgpa.diagnostics.checks import (
     check_hinge,
-    drop_lone_landmarks,
     find_common_landmarks,
     keep_common_landmarks,
-    require_linkage,
     require_memory,
 )
 from defgpa.diagnostics.findings import Finding, warn_about
@@ -125,8 +123,7 @@ class AlignmentEstimator(SklearnInterface):
     def _align_robustly(self, shapes: Shapes, settings: Robust) -> Alignment:
         """Estimate landmark weights, align with them, and keep what they reject in the result."""
         shared = find_common_landmarks(shapes)
-        core = drop_lone_landmarks(shapes)
-        require_linkage(core.visible, core.names, core.n_dims)
+        core = keep_common_landmarks(shapes)
 
         def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
             weighted = core.with_weights(weights)

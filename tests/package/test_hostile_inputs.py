@@ -56,6 +56,8 @@ INPUTS = {
     "a landmark that is missing": lambda: _put(_draw(), (slice(None), 2), np.nan),
     "a landmark seen once": lambda: _put(_draw(), (slice(1, None), 2), np.nan),
     "a shape that shows one landmark": lambda: draw_input(31001),
+    "landmarks that stray by 1e17": lambda: draw_input(31537),
+    "a mean on a line of space": lambda: draw_input(31543),
     "equal shapes": lambda: np.repeat(_draw(n=1), 5, axis=0),
     "equal landmarks": lambda: np.ones((5, 6, 2)),
     "two landmarks at one place": lambda: _put(_draw(), (slice(None), 1), _draw()[:, 0]),
@@ -237,7 +239,10 @@ CALLS = {
         "FreeForm": lambda made: made.fit(defgpa.DefGPA(defgpa.FreeForm(4))),
         "Polynomial": lambda made: made.fit(defgpa.DefGPA(defgpa.Polynomial())),
         "RadialBasis": lambda made: made.fit(defgpa.DefGPA(defgpa.RadialBasis(points_per_axis=3))),
-        "Robust": lambda made: made.fit(defgpa.EuclideanGPA(robust=True)),
+        "Robust": lambda made: (
+            made.fit(defgpa.DefGPA(robust=True)),
+            made.fit(defgpa.EuclideanGPA(robust=True)),
+        ),
         "ShapePCA": lambda made: defgpa.ShapePCA().fit(made.rigid).transform(made.shapes),
         "apply_edits": lambda made: defgpa.apply_edits(
             made.shapes, [Edit("swap", made.shapes.names[0], ("1", "2"))]

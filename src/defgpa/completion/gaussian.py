@@ -511,7 +511,10 @@ def _reduce_rows(deviations: Array) -> tuple[Array, Array | None]:
 
 
 def _build_similarity_moves(mean: Array) -> Array:
-    """Build translations, growth and rotations of the mean: (1 + d(d+1)/2, m, d), each of RMS 1."""
+    """Build translations, growth and rotations of the mean: (1 + d(d+1)/2, m, d), each of RMS 1.
+
+    Zero where the mean does not move: on a line of space it does not turn about that line.
+    """
     m, d = mean.shape
     centred = mean - mean.mean(axis=0)
     moves = [np.broadcast_to(axis, (m, d)) for axis in np.eye(d)] + [centred]
@@ -520,4 +523,4 @@ def _build_similarity_moves(mean: Array) -> Array:
             generator = np.zeros((d, d))
             generator[a, b], generator[b, a] = 1.0, -1.0
             moves.append(centred @ generator)
-    return np.stack([move / rms(move) for move in moves])
+    return np.stack([move / (rms(move) or 1.0) for move in moves])

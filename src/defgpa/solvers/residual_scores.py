@@ -175,4 +175,5 @@ def _median_or(values: Array, axis: int, default: float) -> Array:
 
 def weigh_gradually(scores: Array) -> Array:
     """Compute Geman-McClure weights, which never vanish, so that a landmark can come back."""
-    return 1.0 / (1.0 + (scores / _EARLY_SCALE) ** 2) ** 2
+    ratios = np.minimum(scores / _EARLY_SCALE, 1e70)  # whose fourth power is still a number
+    return 1.0 / (1.0 + ratios**2) ** 2
