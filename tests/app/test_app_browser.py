@@ -526,6 +526,21 @@ def test_landmarks_in_space_are_drawn_turned_and_dragged(run):
     assert len(moved[-1].to) == 3
 
 
+def test_the_finding_that_is_shown_is_in_sight_in_the_queue(run):
+    run.go("correct")
+    run.wait_for_queue()
+    run.js("document.querySelector('.side.left').style.maxHeight = '260px'")
+    count = run.js("return document.querySelectorAll('.queue button').length")
+    assert count > 1
+    for _ in range(count):
+        run.press("j")
+        assert run.js(
+            "const list = document.querySelector('.queue').getBoundingClientRect();"
+            "const item = document.querySelector('.queue [aria-current]').getBoundingClientRect();"
+            "return list.height > 50 && item.top < list.bottom - 20 && item.bottom > list.top"
+        )
+
+
 def test_specimens_are_corrected_with_the_keyboard_alone(run):
     focused = "document.activeElement"
     run.go_home()
@@ -557,21 +572,6 @@ def test_specimens_are_corrected_with_the_keyboard_alone(run):
     assert run.js(f"return {focused}.textContent") == "Stop drawing links"
     run.type(Keys.SPACE)
     assert run.js(f"return {focused}.textContent") == "Draw links"
-
-
-def test_the_finding_that_is_shown_is_in_sight_in_the_queue(run):
-    run.go("correct")
-    run.wait_for_queue()
-    run.js("document.querySelector('.side.left').style.maxHeight = '260px'")
-    count = run.js("return document.querySelectorAll('.queue button').length")
-    assert count > 1
-    for _ in range(count):
-        run.press("j")
-        assert run.js(
-            "const list = document.querySelector('.queue').getBoundingClientRect();"
-            "const item = document.querySelector('.queue [aria-current]').getBoundingClientRect();"
-            "return list.height > 50 && item.top < list.bottom - 20 && item.bottom > list.top"
-        )
 
 
 def write_shells(folder):
