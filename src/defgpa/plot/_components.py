@@ -253,7 +253,8 @@ def outliers(ranking: Outliers, ax: Axes | None = None) -> style.Artists:
         label=f"{rule} of its group" if grouped else rule,
         zorder=1,
     )[0]
-    axes.set_ylim(0, 1.15 * float(max(ranking.distances.max(), ranking.limits.max())))
+    farthest = float(max(ranking.distances.max(), ranking.limits.max()))
+    axes.set_ylim(0, 1.15 * farthest or 1.0)
     axes.set(xlabel="specimens, the farthest first", ylabel="Procrustes distance from the mean")
     axes.xaxis.get_major_locator().set_params(integer=True)
     named = np.flatnonzero(odd)[:12]

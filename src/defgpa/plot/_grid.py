@@ -98,7 +98,7 @@ def _make_grid(points: Array, normal: ArrayLike | None, cells: int) -> Array:
     low, high = local.min(axis=0), local.max(axis=0)
     margin = 0.08 * (high - low).max()
     extent = high - low + 2 * margin
-    size = extent.max() / cells
+    size = extent.max() / cells or 1.0  # of points in one place
     counts = np.maximum(np.rint(extent / size), 1).astype(int)
     ticks = [
         middle + size * np.linspace(-0.5, 0.5, count + 1) * count

@@ -111,7 +111,8 @@ def compute_ratios(between: Array, within: Array) -> Array:
     """
     first, second = np.triu_indices(between.shape[1], 1)
     products = np.maximum(within[:, :, first] * within[:, :, second], np.finfo(np.float64).tiny)
-    ratios = np.sqrt(between[:, None, first, second] / np.sqrt(products))
+    covariances = np.maximum(between, 0.0)[:, None, first, second]  # or rounding makes NaN
+    ratios = np.sqrt(covariances / np.sqrt(products))
     return np.asarray(ratios.mean(axis=1))
 
 
