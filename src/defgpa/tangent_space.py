@@ -22,29 +22,19 @@ from defgpa.shapes import Shapes, ShapesLike, as_specimens
 _MAX_ROUNDS = 10_000
 
 
-def tangent_space(shapes: ShapesLike) -> Array:
-    """Project shapes onto the tangent space at their Procrustes mean, as geomorph's ``gpagen``.
+def project_complete_shapes(shapes: ShapesLike) -> Array:
+    """Project shapes without missing landmarks onto the tangent space at their Procrustes mean.
 
-    Pose and size are removed, deformation is kept; the pose is that of the first shape.
+    The steps of `statistics.tangent_space`, which completes shapes first.
 
     Parameters
     ----------
     shapes : Shapes, array (n, m, d) or list of arrays (m, d)
-        Without missing landmarks; complete them first with ``defgpa.complete``.
 
     Returns
     -------
     array (n, m, d)
-        The projected shapes; the size of their mean is 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> shapes = 7.0 * (rng.normal(size=(12, 2)) + 0.1 * rng.normal(size=(5, 12, 2)))
-    >>> x = tangent_space(shapes)
-    >>> x.shape, float(np.linalg.norm(x.mean(axis=0)).round(9))
-    ((5, 12, 2), 1.0)
+        The projected shapes, in the pose of the first; the size of their mean is 1.
     """
     complete = require_complete(shapes, "Tangent coordinates")
     largest = np.abs(complete.points).max(axis=(1, 2), initial=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from defgpa import DegenerateShapeError, ShapeError, Shapes
 from defgpa.statistics import centroid_sizes, tangent_space
-from defgpa.tangent_space import tangent_space as project
+from defgpa.tangent_space import project_complete_shapes
 from support import EXACT, moved, smooth_family
 
 
@@ -65,7 +65,7 @@ def test_missing_landmarks_are_completed_though_the_superimposition_refuses_them
     partial[2, 4] = np.nan
     np.testing.assert_allclose(tangent_space(partial), tangent_space(shapes), atol=0.02)
     with pytest.raises(ShapeError, match=r"'beetle 3'.*defgpa\.complete"):
-        project(Shapes(partial, names=[f"beetle {i + 1}" for i in range(6)]))
+        project_complete_shapes(Shapes(partial, names=[f"beetle {i + 1}" for i in range(6)]))
 
 
 def test_sizes_with_missing_landmarks_are_those_of_the_completed_shapes():

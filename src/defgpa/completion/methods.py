@@ -27,9 +27,9 @@ from defgpa.completion.gaussian import (
 from defgpa.completion.holdouts import Holdout, choose_hyperparameters, compute_squared_errors
 from defgpa.tangent_space import (
     measure_sizes,
+    project_complete_shapes,
     rotate_onto_mean,
     scale_to_unit_size,
-    tangent_space,
 )
 from defgpa.warps import fit_interpolating_spline
 
@@ -202,7 +202,7 @@ def estimate_by_spline(complete: Array, is_complete: Mask) -> Method:
     shapes (n, m, d) that are complete, or of all where hardly any is.
     """
     numbers = np.flatnonzero(is_complete if is_complete.sum() > 1 else np.ones_like(is_complete))
-    specimens = tangent_space(complete[numbers])
+    specimens = project_complete_shapes(complete[numbers])
     specimens *= measure_sizes(complete[numbers])[:, None, None]
     total = specimens.sum(axis=0)
     place = {int(number): k for k, number in enumerate(numbers)}

@@ -26,7 +26,7 @@ from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Sample, build_sample, impute_tangents
 from defgpa.statistics.specimens import fill_from_reference
-from defgpa.tangent_space import measure_sizes, scale_to_unit_size, tangent_space
+from defgpa.tangent_space import measure_sizes, project_complete_shapes, scale_to_unit_size
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
 
 
 def _sum_squares(alignment: Alignment) -> SumsOfSquares:
-    x = tangent_space(alignment.back_projected)
+    x = project_complete_shapes(alignment.back_projected)
     smooth = float(((x - x.mean(axis=0)) ** 2).sum())
     sizes = measure_sizes(fill_from_reference(alignment))
     squares = (alignment.superimposed - alignment.back_projected) ** 2

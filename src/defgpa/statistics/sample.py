@@ -27,7 +27,7 @@ from defgpa.diagnostics.screening import check_handedness
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.statistics.provenance import Provenance
-from defgpa.tangent_space import measure_sizes, tangent_space
+from defgpa.tangent_space import measure_sizes, project_complete_shapes
 
 SPACES = ("superimposed", "back_projected")
 REJECTED = ("measured", "completed")
@@ -80,7 +80,7 @@ class Sample:
         numbers = np.flatnonzero(np.ones(len(points), dtype=bool) if members is None else members)
         if self.provenance.space == "given" or self.provenance.n_species:
             return np.array(points[numbers])
-        return tangent_space(self.shapes.with_points(points).take(numbers))
+        return project_complete_shapes(self.shapes.with_points(points).take(numbers))
 
     def impute(self, n_imputations: int, seed: int) -> Iterator[Array]:
         """Yield tangent coordinates (n, m, d) of completions drawn from their uncertainty."""

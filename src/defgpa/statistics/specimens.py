@@ -10,7 +10,7 @@ from defgpa.alignment import Alignment
 from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.io.text.variables import get_variable_columns
-from defgpa.tangent_space import measure_sizes, tangent_space
+from defgpa.tangent_space import measure_sizes, project_complete_shapes
 from defgpa.warps import Warp
 
 
@@ -50,7 +50,7 @@ def specimens(
     """
     shapes = alignment.shapes
     filled = fill_from_reference(alignment)
-    x = tangent_space(filled)
+    x = project_complete_shapes(filled)
     table: dict[str, Sequence[object]] = {
         "id": list(shapes.names),
         "group": list(label_groups(alignment, groups) or [""] * len(shapes)),

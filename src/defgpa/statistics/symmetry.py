@@ -40,7 +40,7 @@ from defgpa.statistics.sample import Analysed, Sample, build_sample
 from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
 from defgpa.statistics.two_way import TwoWay, build_averaging
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, permute_ratios
-from defgpa.tangent_space import tangent_space
+from defgpa.tangent_space import project_complete_shapes
 from defgpa.threads import choose_threads
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _analyse_object(
     if not chosen:
         raise ShapeError("There is no pair: without pairs a shape is its own mirror image.")
     mirrored = (shapes.points * _flip(shapes.n_dims))[:, exchange_pairs(chosen, m)]
-    x = tangent_space(np.concatenate([shapes.points, mirrored]))
+    x = project_complete_shapes(np.concatenate([shapes.points, mirrored]))
     sides = np.repeat([0, 1], n)
     table, sym, asym = _decompose(x, np.tile(codes, 2), sides, permutations, copies=2)
     return Symmetry(
@@ -272,7 +272,9 @@ def _analyse_matching(
             culprits = format_names(names[code] for code in lacking)
             raise ShapeError(f"Individual {culprits} has no shape of side {word!r}. Leave it out.")
     points, mirrored = _mirror_second_side(shapes, sides)
-    table, sym, asym = _decompose(tangent_space(points), codes, sides, permutations, copies=1)
+    table, sym, asym = _decompose(
+        project_complete_shapes(points), codes, sides, permutations, copies=1
+    )
     flipped = words[1] if mirrored else None
     log_sizes = np.log(sample.sizes)[:, None, None]
     by_size, *_ = _decompose(log_sizes, codes, sides, permutations, copies=1)
