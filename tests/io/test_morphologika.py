@@ -169,20 +169,3 @@ def test_a_column_that_r_printed_whole_is_taken_apart(tmp_path):
     shapes = read_shapes(tmp_path / "set.txt")
     assert shapes.metadata["groups"] == ("f", "m", "f")
     assert shapes.metadata["variables"][1] == {"sex": "m"}
-
-
-@pytest.mark.parametrize("gap", [False, True])
-def test_what_is_regular_is_parsed_at_once_as_line_by_line(tmp_path, monkeypatch, gap):
-    points = np.random.default_rng(0).normal(size=(30, 7, 3))
-    points[4, 2] = np.nan if gap else 0.0
-    shapes = Shapes.specimens(points, names=[f"s{k}" for k in range(30)])
-    write_shapes(shapes, tmp_path / "a.txt", format="morphologika")
-    monkeypatch.setattr("defgpa.io.text.lines._BLOCK", 3000)
-    with monkeypatch.context() as bulk:
-        bulk.setattr("defgpa.io.text.morphologika.read_lines", None)
-        again = read_shapes(tmp_path / "a.txt")
-    monkeypatch.setattr("defgpa.io.text.morphologika._read_in_bulk", lambda *_: None)
-    plain = read_shapes(tmp_path / "a.txt")
-    np.testing.assert_array_equal(again.points, points)
-    assert again == plain
-    assert again.names == plain.names == shapes.names

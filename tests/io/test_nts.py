@@ -135,20 +135,3 @@ def test_a_dimension_may_be_said_where_the_header_does_not(nts):
         nts(text)
     assert nts(text, dimension=3).points.shape == (2, 2, 3)
     assert nts(text, dimension=2).points.shape == (2, 3, 2)
-
-
-@pytest.mark.parametrize("gap", [False, True])
-def test_what_is_regular_is_parsed_at_once_as_line_by_line(tmp_path, monkeypatch, gap):
-    points = np.random.default_rng(0).normal(size=(30, 7, 3))
-    points[4, 2] = np.nan if gap else 0.0
-    shapes = Shapes.specimens(points, names=[f"s{k}" for k in range(30)])
-    write_shapes(shapes, tmp_path / "a.nts", format="nts")
-    monkeypatch.setattr("defgpa.io.text.lines._BLOCK", 3000)
-    with monkeypatch.context() as bulk:
-        bulk.setattr("defgpa.io.text.nts.read_lines", None)
-        again = read_shapes(tmp_path / "a.nts")
-    monkeypatch.setattr("defgpa.io.text.nts._read_in_bulk", lambda *_: None)
-    plain = read_shapes(tmp_path / "a.nts")
-    np.testing.assert_array_equal(again.points, points)
-    assert again == plain
-    assert again.names == plain.names == shapes.names

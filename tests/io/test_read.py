@@ -508,3 +508,23 @@ def test_a_file_named_twice_is_read_once(folder):
     (folder / "b.tps").write_text(tps("y"))
     with pytest.warns(DefgpaWarning, match=r"Named more than once, read once: 'a\.tps'"):
         assert read_shapes(["a.tps", "*.tps"]).names == ("x", "y")
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize(("format_", "name"), [("nts", "a.nts"), ("morphologika", "a.txt")])
+def test_what_is_regular_is_parsed_at_once_as_line_by_line(
+    tmp_path, monkeypatch, format_, name, gap
+):
+    points = np.random.default_rng(0).normal(size=(30, 7, 3))
+    points[4, 2] = np.nan if gap else 0.0
+    shapes = Shapes.specimens(points, names=[f"s{k}" for k in range(30)])
+    write_shapes(shapes, tmp_path / name, format=format_)
+    monkeypatch.setattr("defgpa.io.text.lines._BLOCK", 3000)
+    with monkeypatch.context() as bulk:
+        bulk.setattr(f"defgpa.io.text.{format_}.read_lines", None)
+        again = read_shapes(tmp_path / name)
+    monkeypatch.setattr(f"defgpa.io.text.{format_}._read_in_bulk", lambda *_: None)
+    plain = read_shapes(tmp_path / name)
+    np.testing.assert_array_equal(again.points, points)
+    assert again == plain
+    assert again.names == plain.names == shapes.names

@@ -265,6 +265,12 @@ def parse_lines_in_bulk(data: bytes, start: int, n_lines: int) -> tuple[Array, i
     return None if rows is None or len(rows) != n_lines else (rows, end)
 
 
+def find_end_of_line(text: str, start: int) -> int:
+    """Return where the line that holds a place ends: at its newline, or with the text."""
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
 def _find_end_of_lines(data: bytes, start: int, n_lines: int) -> int:
     """Return where so many lines end, or the end of the data."""
     for first in range(start, len(data), _BLOCK):

@@ -24,6 +24,7 @@ from defgpa.io.text.lines import (
     Line,
     collect_disagreements,
     decode_head,
+    find_end_of_line,
     format_row,
     is_number,
     parse_block,
@@ -157,7 +158,7 @@ def _take_titles(text: str, titles: list[str], counts: list[int]) -> str:
     pieces: list[str] = []
     start = 0
     while (quote := text.find("'", start)) >= 0:
-        end = text.find("\n", quote) % (len(text) + 1)  # the end of the text for -1
+        end = find_end_of_line(text, quote)
         pieces.append(text[start:quote])
         counts[-1] += pieces[-1].count("\n")
         titles.append(text[quote:end].lstrip("'\"").strip())

@@ -29,6 +29,7 @@ from defgpa.io.text.lines import (
     Line,
     collect_disagreements,
     decode_head,
+    find_end_of_line,
     parse_count,
     parse_number,
     parse_numbers_fast,
@@ -120,19 +121,21 @@ def _read_in_bulk(path: Path, options: ReadOptions) -> _Matrix | None:
     while not opening or opening[0] in _QUOTES:
         if start >= len(text):
             return None
-        end = text.find("\n", start) % (len(text) + 1)  # the end of the text for -1
+        end = find_end_of_line(text, start)
         opening, start, line = text[start:end].strip(), end + 1, line + 1
     header = _parse_header(path, line, opening, options.dimension)
+    if header.row_labels in ("B", "E"):
+        return None
     n_rows = header.rows * (header.row_labels == "L")
     n_labels = n_rows + header.columns * (header.column_labels == "L")
     labels, budget = list[str](), Budget(path)
     while len(labels) < n_labels and start < len(text):
-        end = text.find("\n", start) % (len(text) + 1)
+        end = find_end_of_line(text, start)
         words = text[start:end].split()
         budget.spend(WORD_COST * len(words), "the number of its labels")
         labels += words
         start = end + 1
-    if len(labels) != n_labels or header.row_labels in ("B", "E"):
+    if len(labels) != n_labels:
         return None
     values: list[Array] = []
     for block in chain([text[start:]], blocks):
