@@ -7,7 +7,7 @@ only place that validates points and weights: the rest of the package trusts the
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
 from numbers import Real
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from defgpa.arrays import Array, Index, Mask, freeze
 from defgpa.dataframes import make_data_array, make_data_frame, read_data_frame
@@ -287,8 +287,10 @@ class Shapes:
         >>> Shapes(points, metadata={"links": [(0, 1, 4), (2, 9)]}).links
         [(0, 1), (1, 4)]
         """
-        links = self.metadata.get("links") or ()
-        chains = [link for link in links if isinstance(link, (tuple, list, np.ndarray))]
+        links, kinds = self.metadata.get("links"), (tuple, list, np.ndarray)
+        chains = (
+            [link for link in links if isinstance(link, kinds)] if isinstance(links, kinds) else ()
+        )
         pairs = [(a, b) for chain in chains for a, b in pairwise(chain)]
         return [(int(a), int(b)) for a, b in pairs if self._is_landmark(a) and self._is_landmark(b)]
 
@@ -302,15 +304,15 @@ class Shapes:
     def __getitem__(self, shape: int | str) -> Array: ...
 
     @overload
-    def __getitem__(self, shape: slice | Sequence[int] | Index | Mask) -> Shapes: ...
+    def __getitem__(self, shape: slice | Sequence[int] | list[str] | Index | Mask) -> Shapes: ...
 
     def __getitem__(
-        self, shape: int | str | slice | Sequence[int] | Index | Mask
+        self, shape: int | str | slice | Sequence[int] | list[str] | Index | Mask
     ) -> Array | Shapes:
         """Return the (m, d) points of a shape, by number or name, or Shapes: ``shapes[0:5]``."""
         if isinstance(shape, (int, str, np.integer)):
-            return self.points[self.index(shape if isinstance(shape, str) else int(shape))]
-        return self.take(np.arange(self.n_shapes)[shape])
+            return self.points[self.index(shape)]
+        return self.take(np.arange(self.n_shapes)[shape] if isinstance(shape, slice) else shape)
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self.points)
@@ -350,19 +352,11 @@ class Shapes:
 
     def index(self, shape: int | str) -> int:
         """Return the number of a shape given by number or name."""
-        if isinstance(shape, str):
-            if shape in self.names:
-                return self.names.index(shape)
-            raise ShapeError(
-                f"There is no shape called {shape!r}. There are: {format_names(self.names)}."
-            )
-        if not -self.n_shapes <= shape < self.n_shapes:
-            raise ShapeError(f"There is no shape number {shape}; there are {self.n_shapes}.")
-        return int(shape) % self.n_shapes
+        return find_numbers([shape], self.names, "shape")[0]
 
-    def take(self, shapes: Sequence[int | str] | Index) -> Shapes:
-        """Return only these shapes, by number or name, in this order."""
-        numbers = _find_numbers(shapes, self.names, "shape")
+    def take(self, shapes: Sequence[int | str] | Index | Mask) -> Shapes:
+        """Return only these shapes, by number, name or mask, in this order."""
+        numbers = find_numbers(shapes, self.names, "shape")
         metadata = {
             key: tuple(value[i] for i in numbers) if key in PER_SHAPE_METADATA else value
             for key, value in self.metadata.items()
@@ -374,8 +368,8 @@ class Shapes:
             metadata=metadata,
         )
 
-    def without(self, landmarks: Sequence[int | str] | Index) -> Shapes:
-        """Return the shapes without these landmarks, by number or label, nor faces that use them.
+    def without(self, landmarks: Sequence[int | str] | Index | Mask) -> Shapes:
+        """Leave out landmarks, by number, label or mask, and the faces that use them.
 
         Examples
         --------
@@ -384,7 +378,7 @@ class Shapes:
         >>> shapes.without(["tip"]).landmarks
         ('root', 'edge')
         """
-        numbers = _find_numbers(landmarks, self.landmarks, "landmark")
+        numbers = find_numbers(landmarks, self.landmarks, "landmark")
         remaining = np.delete(np.arange(self.n_landmarks), numbers)
         return self._replace(
             points=self.points[:, remaining],
@@ -437,7 +431,7 @@ class Shapes:
         }
 
     def drop(self, names: Sequence[str]) -> Shapes:
-        """Leave out shapes by name.
+        """Leave out shapes, by name or number.
 
         Examples
         --------
@@ -445,11 +439,11 @@ class Shapes:
         >>> Shapes(points, names=["a", "b", "c"]).drop(["b"]).names
         ('a', 'c')
         """
-        dropped = {self.index(name) for name in names}
+        dropped = set(find_numbers(names, self.names, "shape"))
         return self.take([i for i in range(self.n_shapes) if i not in dropped])
 
     def mirror(self, names: Sequence[str]) -> Shapes:
-        """Mirror shapes by name: negate their first coordinate.
+        """Mirror shapes, by name or number: negate their first coordinate.
 
         Examples
         --------
@@ -458,7 +452,8 @@ class Shapes:
         [[-3.0, 4.0]]
         """
         points = np.array(self.points)
-        points[[self.index(name) for name in dict.fromkeys(names)], :, 0] *= -1.0
+        mirrored = list(set(find_numbers(names, self.names, "shape")))
+        points[mirrored, :, 0] *= -1.0
         return self.with_points(points)
 
     def require_alignable(self) -> Shapes:
@@ -533,37 +528,63 @@ class Shapes:
                 )
 
 
-def _find_numbers(wanted: object, names: Sequence[str], what: str) -> list[int]:
-    """Return the numbers of shapes or landmarks that are given by number, from 0, or by name.
+def find_numbers(
+    wanted: Any, names: Sequence[str], what: str, *, counts_back: bool = True, advice: str = ""
+) -> list[int]:
+    """Return the numbers of shapes or landmarks given by number from 0, by name, or by a mask.
+
+    Parameters
+    ----------
+    wanted : iterable of int or str, or of len(names) bool
+    names : sequence of str
+        Of all shapes, or landmarks.
+    what : str
+        What they are: "shape" or "landmark".
+    counts_back : bool
+        Whether -1 is the last one.
+    advice : str
+        Ends the message about a number that nothing has.
 
     Raises
     ------
     ShapeError
-        For what is neither, with the names that are nearest.
+        For what is none of these, with the names that are nearest.
     """
-    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+    if isinstance(wanted, str) or not np.iterable(wanted):
         raise ShapeError(
             f"Give a list of {what}s, by number from 0 or by name. Got {wanted!r:.60} instead."
         )
+    members, count = list(wanted), len(names)
+    if members and all(isinstance(member, (bool, np.bool_)) for member in members):
+        if len(members) != count:
+            raise ShapeError(f"A mask has one entry per {what}, {count}; got {len(members)}.")
+        return [k for k, member in enumerate(members) if member]
     places = {name: k for k, name in enumerate(names)}
     numbers: list[int] = []
-    for each in wanted:
-        if isinstance(each, str) and each in places:
-            numbers.append(places[each])
-        elif isinstance(each, str):
-            near = difflib.get_close_matches(each[:100], names, n=3, cutoff=0.4)
+    for member in members:
+        if isinstance(member, str) and member in places:
+            numbers.append(places[member])
+        elif isinstance(member, str):
+            near = difflib.get_close_matches(member[:100], names, n=3, cutoff=0.4)
             raise ShapeError(
-                f"There is no {what} {each!r:.60}. "
+                f"There is no {what} called {member!r:.60}. "
                 f"{'The nearest are' if near else 'There are'}: {format_names(near or names)}."
             )
-        elif not isinstance(each, (int, np.integer)) or isinstance(each, bool):
+        elif (
+            isinstance(member, bool)
+            or not isinstance(member, (int, float, np.integer))
+            or member % 1
+        ):
             raise ShapeError(
-                f"The {what}s must be numbers from 0, or names. Got {each!r:.60} among them."
+                f"The {what}s must be numbers from 0, or names. Got {member!r:.60} among them."
             )
-        elif not -len(names) <= each < len(names):
-            raise ShapeError(f"There is no {what} number {each}: there are {len(names)}, from 0.")
+        elif not (-count if counts_back else 0) <= member < count:
+            raise ShapeError(
+                f"There is no {what} number {member!s:.20}; they are numbered 0 to {count - 1}."
+                f"{advice}"
+            )
         else:
-            numbers.append(int(each))
+            numbers.append(int(member) % count)
     return numbers
 
 
@@ -582,31 +603,6 @@ def as_shapes(shapes: ShapesLike) -> Shapes:
 def as_specimens(shapes: ShapesLike) -> Shapes:
     """Return Shapes as they are, or make Shapes of specimens, which need not be alignable."""
     return shapes if isinstance(shapes, Shapes) else Shapes.specimens(shapes)
-
-
-def find_landmark_numbers(
-    members: Iterable[str | float], landmarks: Sequence[str], advice: str = ""
-) -> list[int]:
-    """Return the numbers of landmarks given by number (from 0) or label.
-
-    Raises
-    ------
-    ShapeError
-        If there is no such landmark; the advice ends its message.
-    """
-    number_of = {label: k for k, label in enumerate(landmarks)}
-    numbers = []
-    for member in members:
-        if isinstance(member, str) and member not in number_of:
-            raise ShapeError(f"There is no landmark called {member!r}.")
-        number = number_of[member] if isinstance(member, str) else member
-        if number != int(number) or not 0 <= number < len(landmarks):
-            raise ShapeError(
-                f"There is no landmark number {number}; they are numbered 0 to "
-                f"{len(landmarks) - 1}.{advice}"
-            )
-        numbers.append(int(number))
-    return numbers
 
 
 def _convert_points(points: object) -> Array:
@@ -685,11 +681,19 @@ def _convert_numbers(values: object, word: str) -> Array:
         raise ShapeError(f"The {word} must be numbers; got something else among them.") from None
 
 
+def _convert_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an array of any type; raise a ShapeError if its rows differ in length."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError(f"'{name}' must be an array; its rows have different lengths.") from None
+
+
 def _hide_landmarks(points: Array, visible: ArrayLike | None) -> None:
     """Write NaN to the points (n, m, d) where ``visible`` (n, m) is false."""
     if visible is None:
         return
-    mask = np.asarray(visible)
+    mask = _convert_array(visible, "visible")
     if mask.shape != points.shape[:2]:
         raise ShapeError(
             f"'visible' must have one entry per shape and landmark, {points.shape[:2]}; "
@@ -718,7 +722,7 @@ def _check_labels(
     """Return ``count`` unique labels, or numbered ones if none are given."""
     if labels is None:
         return number_labels(prefix, count)
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    if isinstance(labels, str) or not np.iterable(labels):
         raise ShapeError(f"The {owner} {word}s must be a list of strings; got {labels!r}.")
     labels = tuple(map(str, labels))
     if len(labels) != count:
@@ -737,7 +741,7 @@ def _check_faces(faces: ArrayLike | None, n_landmarks: int) -> Index | None:
     """Return (k, 3) triangles of landmark numbers, or raise a ShapeError."""
     if faces is None:
         return None
-    numbers = np.asarray(faces)
+    numbers = _convert_array(faces, "faces")
     is_whole = numbers.dtype.kind in "iuf" and bool((numbers == np.rint(numbers)).all())
     if numbers.ndim != 2 or numbers.shape[1] != 3 or not is_whole:
         raise ShapeError(
@@ -764,14 +768,17 @@ def _renumber_faces(faces: Index | None, remaining: Index, n_landmarks: int) -> 
 
 def _check_metadata(metadata: Metadata | None, n_shapes: int) -> dict[str, Any]:
     """Return a copy with tuples as values per shape; raise a ShapeError if their number is off."""
+    if not isinstance(metadata, Mapping | None):
+        raise ShapeError(f"'metadata' must be a mapping of names to values; got {metadata!r:.60}.")
     checked = dict(metadata or {})
     for key in PER_SHAPE_METADATA & checked.keys():
-        checked[key] = tuple(checked[key])
-        if len(checked[key]) != n_shapes:
+        values = tuple(checked[key]) if np.iterable(checked[key]) else None
+        if values is None or len(values) != n_shapes:
+            got = f"{checked[key]!r:.60}" if values is None else len(values)
             raise ShapeError(
-                f"metadata {key!r} must have one entry per shape, {n_shapes}; "
-                f"got {len(checked[key])}."
+                f"metadata {key!r} must have one entry per shape, {n_shapes}; got {got}."
             )
+        checked[key] = values
     return checked
 
 

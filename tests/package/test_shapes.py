@@ -113,6 +113,11 @@ class TestWhatIsAccepted:
         np.testing.assert_array_equal(shapes.faces, [[0, 1, 2]])
         assert shapes.metadata == {"images": ("a", "b", "c", "d"), "space": "LPS"}
 
+    @pytest.mark.parametrize("links", [np.array([[0, 1], [1, 40]]), [[0, 1], 7, ("a", 2)], 5, None])
+    def test_links_of_any_kind_are_pairs_of_landmarks(self, links):
+        shapes = Shapes(FULL, metadata={"links": links})
+        assert shapes.links == ([(0, 1)] if np.iterable(links) else [])
+
     def test_repr_counts_shapes_landmarks_and_missing(self):
         assert repr(Shapes(FULL)) == "Shapes(4 shapes, 30 landmarks, 2-D, none missing)"
         one_hole = with_entry((1, 3), np.nan)
@@ -293,6 +298,15 @@ BAD = {
         {"metadata": {"images": ["a"]}},
         ["'images'", "one entry per shape", "got 1"],
     ),
+    "one group for all shapes": (
+        FULL,
+        {"metadata": {"groups": 5}},
+        ["'groups' must have one entry per shape, 4; got 5"],
+    ),
+    "metadata that is no mapping": (FULL, {"metadata": ["a"]}, ["mapping", "got ['a']"]),
+    "ragged faces": (FULL, {"faces": [[0, 1], [2]]}, ["'faces'", "different lengths"]),
+    "a ragged mask": (FULL, {"visible": [[1], [1, 0]]}, ["'visible'", "different lengths"]),
+    "an array without axes as names": (FULL, {"names": np.array(3)}, ["list of strings"]),
 }
 
 
@@ -322,8 +336,14 @@ def test_a_shape_that_is_not_there_is_asked_for_in_vain():
     shapes = Shapes(FULL, names=list("abcd"))
     with pytest.raises(ShapeError, match=r"no shape called 'e'.*'a', 'b', 'c', 'd'"):
         shapes["e"]
-    with pytest.raises(ShapeError, match="no shape number 4; there are 4"):
+    with pytest.raises(ShapeError, match="no shape number 4; they are numbered 0 to 3"):
         shapes[4]
+    with pytest.raises(ShapeError, match="Got True among them"):
+        shapes[True, 0]
+    for find in (shapes.index, shapes.drop, shapes.mirror, shapes.take, shapes.__getitem__):
+        for wanted in (1.5, None, [None], [[0, 1]], [4], ["e"], [False], object()):
+            with pytest.raises(ShapeError):
+                find(wanted)
 
 
 class TestSpecimens:
@@ -501,7 +521,8 @@ def test_a_slice_a_list_or_a_mask_is_shapes_and_a_number_or_a_name_is_points():
     assert shapes[1:3].metadata["groups"] == ("q", "r")
     assert shapes[::-1].names == ("d", "c", "b", "a")
     assert shapes[[3, 1]].names == ("d", "b")
-    assert shapes[np.arange(4) > 2].names == ("d",)
+    assert shapes[np.arange(4) > 2].names == shapes.drop([True, True, True, False]).names == ("d",)
+    assert shapes[["b", 0]].names == ("b", "a")
     np.testing.assert_array_equal(shapes[-1], FULL[3])
     np.testing.assert_array_equal(shapes[np.int64(2)], shapes["c"])
     with pytest.raises(ShapeError, match="There are no shapes"):
@@ -532,14 +553,22 @@ def test_more_is_known_of_the_same_shapes():
 @pytest.mark.parametrize(
     ("landmarks", "message"),
     [
-        (["p1"], r"There is no landmark 'p1'\. The nearest are: 'q1'"),
-        (["zzz\x1b[2J"], r"There is no landmark 'zzz\\x1b\[2J'\. There are: 'root', 'tip', 'q1'\."),
+        (["p1"], r"There is no landmark called 'p1'\. The nearest are: 'q1'"),
+        (
+            ["zzz\x1b[2J"],
+            r"There is no landmark called 'zzz\\x1b\[2J'\. There are: 'root', 'tip', 'q1'\.",
+        ),
         ("root", "Give a list of landmarks, by number from 0 or by name. Got 'root' instead"),
         (None, "Give a list of landmarks"),
-        ([3], "There is no landmark number 3: there are 3, from 0"),
+        ([3], "There is no landmark number 3; they are numbered 0 to 2"),
         ([-4], "There is no landmark number -4"),
         ([1.5], "must be numbers from 0, or names. Got 1.5 among them"),
-        ([True], "Got True among them"),
+        ([True], "A mask has one entry per landmark, 3; got 1"),
+        ([True, 0], "Got True among them"),
+        ([None], "Got None among them"),
+        ([[0, 1]], r"Got \[0, 1\] among them"),
+        ([float("nan")], "Got nan among them"),
+        ([10**40], "There is no landmark number 1000"),
         (["x" * 5000], "There is no landmark"),
     ],
 )
@@ -551,5 +580,5 @@ def test_a_landmark_that_is_not_there_is_named_with_the_nearest(landmarks, messa
     assert len(str(error.value)) < 300
     assert shapes.without(["tip", 2, np.int64(-1)]).landmarks == ("root",)
     assert shapes.take(["b", 0]).names == ("b", "a")
-    with pytest.raises(ShapeError, match="There is no shape 'c'"):
+    with pytest.raises(ShapeError, match="There is no shape called 'c'"):
         shapes.take(["c"])

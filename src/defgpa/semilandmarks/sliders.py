@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa.arrays import Index, Mask
 from defgpa.errors import ShapeError
-from defgpa.shapes import Shapes, find_landmark_numbers
+from defgpa.shapes import Shapes, find_numbers
 
 _CURVE_NAME = re.compile(r"((?:curve|outline)[0-9]+)_[0-9]+")
 
@@ -79,9 +79,8 @@ def chains(curves: Iterable[Sequence[int | str]], landmarks: Sequence[str]) -> l
 
 def find_slider_numbers(members: Sequence[int | str], landmarks: Sequence[str]) -> list[int]:
     """Convert landmarks given by number (from 0) or label to numbers."""
-    return find_landmark_numbers(
-        members, landmarks, " Slider tables of R count from 1: subtract 1."
-    )
+    advice = " Slider tables of R count from 1: subtract 1."
+    return find_numbers(members, landmarks, "landmark", counts_back=False, advice=advice)
 
 
 def _join_sliders(between: dict[int, tuple[int, int]]) -> list[Curve]:

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from defgpa.arrays import Array, Index, rms
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.shapes import Shapes, find_landmark_numbers
+from defgpa.shapes import Shapes, find_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,8 @@ def parse_pairs(
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2:
             raise ShapeError(f"A pair is two landmarks; got {pair!r}.")
-    numbers = find_landmark_numbers((member for pair in pairs for member in pair), landmarks)
+    members = [member for pair in pairs for member in pair]
+    numbers = find_numbers(members, landmarks, "landmark", counts_back=False)
     if len(set(numbers)) != len(numbers):
         repeated = next(number for number in numbers if numbers.count(number) > 1)
         raise ShapeError(f"Landmark {landmarks[repeated]!r} is in more than one pair.")

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from defgpa.arrays import Index
 from defgpa.errors import DefgpaError, ShapeError, format_names
 from defgpa.io.covariates import read_covariate_rows
-from defgpa.shapes import Shapes, find_landmark_numbers
+from defgpa.shapes import Shapes, find_numbers
 
 # a module for every landmark, or the landmarks of every module, by label or number
 Partition = Sequence[object] | Mapping[str, Sequence[str | int]]
@@ -38,7 +38,7 @@ def parse_partition(
     if isinstance(partition, Mapping):
         labels: list[str | None] = [None] * len(landmarks)
         for module, members in partition.items():
-            for number in find_landmark_numbers(members, landmarks):
+            for number in find_numbers(members, landmarks, "landmark", counts_back=False):
                 if labels[number] is not None:
                     raise ShapeError(f"Landmark {landmarks[number]!r} is in two modules.")
                 labels[number] = str(module)
@@ -85,7 +85,7 @@ def read_partitions(
             f"{len(rows)}."
         )
     labels = list(landmarks) if names is None else columns.pop(names)
-    numbers = find_landmark_numbers(labels, landmarks)
+    numbers = find_numbers(labels, landmarks, "landmark", counts_back=False)
     partitions: dict[str, dict[str, list[int]]] = {head: {} for head in columns}
     for head, cells in columns.items():
         for number, module in zip(numbers, cells, strict=True):
