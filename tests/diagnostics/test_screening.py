@@ -172,6 +172,17 @@ def test_a_code_among_other_coordinates_is_a_coordinate():
     assert find_missing_code(Shapes(points)) is None
 
 
+def test_a_code_that_repeats_counts_among_other_coordinates():
+    points = np.random.default_rng(1).uniform(-5, 5, size=(5, 8, 2))
+    points[2, 3] = points[4, 6] = -1
+    assert find_missing_code(Shapes(points)) == -1
+    points[0, 0, 1] = -1  # a coordinate that happens to be -1
+    assert find_missing_code(Shapes(points)) is None
+    points[0, 0, 1] = 0.5
+    points[:, 3] = -1  # a corner that all shapes share
+    assert find_missing_code(Shapes(points)) is None
+
+
 def test_units_are_guessed_from_what_the_files_say():
     pixels = np.random.default_rng(1).uniform(0, 400, size=(5, 8, 2))
     assert guess_units(Shapes(pixels)) == "probably pixels"

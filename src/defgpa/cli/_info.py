@@ -53,8 +53,9 @@ def command(source: tuple[str, ...], console: Console) -> None:
     _show_summary(console, shapes, summary)
     _show_missing(console, shapes)
     with console.noting():
-        note_likely_code(console, shapes)
-        summary |= _show_codes(console, shapes)
+        code = note_likely_code(console, shapes)
+        if code is not None:
+            shapes, summary["likely_missing"] = _show_coded_landmarks(console, shapes, code)
         summary |= _show_screening(console, flatten_planar(drop_empty(shapes)))
     summary["notes"] = console.notes
     console.result(summary)
@@ -114,13 +115,14 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     console.table("Contents", ["", ""], rows)
 
 
-def _show_codes(console: Console, shapes: Shapes) -> dict[str, object]:
-    """Show which landmarks lie where a number seems to stand for missing."""
-    from defgpa.io.missing_codes import find_coded_landmarks, find_missing_code
+def _show_coded_landmarks(
+    console: Console, shapes: Shapes, code: float
+) -> tuple[Shapes, dict[str, object]]:
+    """Show which landmarks have a code for missing, and return the shapes without them."""
+    import numpy as np
 
-    code = find_missing_code(shapes)
-    if code is None:
-        return {}
+    from defgpa.io.missing_codes import find_coded_landmarks
+
     coded = find_coded_landmarks(shapes, code)
     by_shape = {
         shapes.names[i]: [shapes.landmarks[j] for j in row.nonzero()[0]]
@@ -132,9 +134,10 @@ def _show_codes(console: Console, shapes: Shapes) -> dict[str, object]:
         [name, format_some(labels, _MAX_WORDS)]
         for name, labels in zip(names, by_shape.values(), strict=False)
     ]
-    title = f"All coordinates {code:g}: missing?"
+    title = f"All coordinates {code:g}: missing? The rest was checked as if they were"
     console.table(title, ["shape", "landmarks"], rows, len(by_shape), " shapes")
-    return {"likely_missing": {"code": code, "landmarks": by_shape}}
+    points = np.where(coded[..., None], np.nan, shapes.points)
+    return shapes.with_points(points), {"code": code, "landmarks": by_shape}
 
 
 def _show_missing(console: Console, shapes: Shapes) -> None:

@@ -186,17 +186,18 @@ def prepare_for_fit(console: Console, shapes: Shapes) -> Shapes:
     return prepare_shapes(shapes, "drop" if drop_incomplete else "error")
 
 
-def note_likely_code(console: Console, shapes: Shapes) -> None:
-    """Say so where a number seems to stand for a missing landmark."""
+def note_likely_code(console: Console, shapes: Shapes) -> float | None:
+    """Say so where a number seems to stand for a missing landmark, and return it."""
     from defgpa.io.missing_codes import find_missing_code
 
     code = find_missing_code(shapes)
     if code is not None:
         place = ", ".join([f"{code:g}"] * shapes.n_dims)
         console.note(
-            f"Some landmarks lie at ({place}), away from all others. If that means missing, "
+            f"Some landmarks lie at ({place}), as programs write missing ones. If that is meant, "
             f"say so: --missing {code:g}"
         )
+    return code
 
 
 def add_covariates(

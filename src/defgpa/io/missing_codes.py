@@ -13,10 +13,11 @@ COMMON_CODES = (-1.0, -9.0, -99.0, -999.0, -1000.0, -9999.0, 999.0, 1000.0, 9999
 
 
 def find_missing_code(shapes: Shapes, tuning: Tuning = DEFAULT) -> float | None:
-    """Find a number that all coordinates of some landmarks equal, and no other comes near.
+    """Find a number that all coordinates of some landmarks equal, and no others do.
 
     Programs without another way to say "missing" write -1 or 9999. The coordinates are compared as
-    they are in the file, before its scale.
+    they are in the file, before its scale. A number among the other coordinates counts if at least
+    two landmarks have it, and no coordinate of another landmark.
 
     Examples
     --------
@@ -29,7 +30,12 @@ def find_missing_code(shapes: Shapes, tuning: Tuning = DEFAULT) -> float | None:
     for code in (*COMMON_CODES, *_find_remote_codes(points, tuning)):
         is_coded = find_coded_landmarks(shapes, code)
         others = points[shapes.visible & ~is_coded]
-        if is_coded.any() and len(others) and not others.min() <= code <= others.max():
+        if not is_coded.any() or not len(others):
+            continue
+        is_outside = not others.min() <= code <= others.max()
+        is_fixed = is_coded.all(axis=0).any()  # a corner of normalised coordinates
+        is_repeated = is_coded.sum() > 1 and not np.isclose(others, code, rtol=1e-12).any()
+        if is_outside or (is_repeated and not is_fixed):
             return code
     return None
 

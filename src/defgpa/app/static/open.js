@@ -244,7 +244,7 @@ function drawProject(page, go) {
         h(
           "p",
           {},
-          `Some landmarks have ${number(info.likely_missing)} in all coordinates, away from all others. Does that mean missing?`,
+          `Some landmarks have ${number(info.likely_missing)} in all coordinates, as programs write missing ones. Is that meant?`,
         ),
         h(
           "button",
