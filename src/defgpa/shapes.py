@@ -151,7 +151,7 @@ class Shapes:
         metadata: Metadata | None,
     ) -> None:
         """Validate the arguments of the constructor and set the attributes."""
-        if _is_data_frame(points):
+        if type(points).__name__ == "DataFrame" and hasattr(points, "columns"):  # of pandas
             points, row_names, column_labels = read_data_frame(points)
             names, landmarks = names or row_names, landmarks or column_labels
         if isinstance(points, Shapes) and weights is None:
@@ -361,11 +361,12 @@ class Shapes:
             key: tuple(value[i] for i in numbers) if key in PER_SHAPE_METADATA else value
             for key, value in self.metadata.items()
         }
-        return self._replace(
+        names = [self.names[i] for i in numbers]
+        return self._derive(
             points=self.points[numbers],
-            weights=None if self._weights is None else self._weights[numbers],
-            names=[self.names[i] for i in numbers],
-            metadata=metadata,
+            _weights=None if self._weights is None else self._weights[numbers],
+            names=_check_labels(names, len(names), "name", "shape", ""),  # of a shape taken twice
+            metadata=MappingProxyType(metadata),
         )
 
     def without(self, landmarks: Sequence[int | str] | Index | Mask) -> Shapes:
@@ -380,11 +381,17 @@ class Shapes:
         """
         numbers = find_numbers(landmarks, self.landmarks, "landmark")
         remaining = np.delete(np.arange(self.n_landmarks), numbers)
-        return self._replace(
-            points=self.points[:, remaining],
-            weights=None if self._weights is None else self._weights[:, remaining],
-            landmarks=[self.landmarks[j] for j in remaining],
-            faces=_renumber_faces(self.faces, remaining, self.n_landmarks),
+        faces = self.faces
+        if faces is not None:
+            new_number = np.full(self.n_landmarks, -1, dtype=np.intp)
+            new_number[remaining] = np.arange(len(remaining))
+            faces = new_number[faces]
+            faces = faces[(faces >= 0).all(axis=1)]
+        return self._derive(
+            points=self.points.take(remaining, axis=1),
+            _weights=None if self._weights is None else self._weights.take(remaining, axis=1),
+            landmarks=tuple([self.landmarks[j] for j in remaining]),
+            faces=faces,
         )
 
     def with_points(self, points: ArrayLike) -> Shapes:
@@ -412,15 +419,26 @@ class Shapes:
     def with_metadata(self, **metadata: object) -> Shapes:
         """Add metadata to that of the shapes, or replace it; remove the keys given as None."""
         merged = {**self.metadata, **metadata}
-        return self._replace(
-            metadata={k: value for k, value in merged.items() if value is not None}
-        )
+        present = {key: value for key, value in merged.items() if value is not None}
+        return self._derive(metadata=MappingProxyType(_check_metadata(present, self.n_shapes)))
 
     def _replace(self, **fields: Unpack[_Fields]) -> Shapes:
-        """Return the same shapes but for these fields."""
+        """Return the same shapes but for these fields, checked as by the constructor."""
         return Shapes.specimens(**(self._fields() | fields))
 
+    def _derive(self, **attributes: object) -> Shapes:
+        """Return the same shapes but for these attributes, which are valid and trusted."""
+        shapes = object.__new__(Shapes)
+        for name in Shapes.__annotations__:
+            value = attributes.get(name, vars(self)[name])
+            vars(shapes)[name] = freeze(value) if isinstance(value, np.ndarray) else value
+        _require_points(shapes.points)
+        n, m, d = shapes.points.shape
+        vars(shapes).update(n_shapes=n, n_landmarks=m, n_dims=d)
+        return shapes
+
     def _fields(self) -> _Fields:
+        """Return the arguments that make these shapes again."""
         return {
             "points": self.points,
             "weights": self._weights,
@@ -633,14 +651,19 @@ def _convert_points(points: object) -> Array:
             f"Landmarks must have 2 or 3 coordinates; got {data.shape[2]} "
             f"(array of size {data.shape}: shapes, landmarks, coordinates).{hint}"
         )
-    if data.shape[0] == 0 or data.shape[1] == 0:
-        culprit = "landmarks" if data.shape[0] else "shapes"
-        raise ShapeError(
-            f"There are no {culprit}: got an array of size {data.shape} "
-            "(shapes, landmarks, coordinates)."
-        )
+    _require_points(data)
     data[np.isnan(data)] = np.nan  # one NaN, so that equal shapes are equal byte for byte
     return data
+
+
+def _require_points(points: Array) -> None:
+    """Raise a ShapeError if points (n, m, d) hold no shapes or no landmarks."""
+    if not points.size:
+        culprit = "landmarks" if len(points) else "shapes"
+        raise ShapeError(
+            f"There are no {culprit}: got an array of size {points.shape} "
+            "(shapes, landmarks, coordinates)."
+        )
 
 
 def _check_equal_sizes(shapes: Sequence[ArrayLike]) -> ArrayLike | Sequence[ArrayLike]:
@@ -756,16 +779,6 @@ def _check_faces(faces: ArrayLike | None, n_landmarks: int) -> Index | None:
     return freeze(triangles)
 
 
-def _renumber_faces(faces: Index | None, remaining: Index, n_landmarks: int) -> Index | None:
-    """Return the triangles whose three corners are kept, with the new landmark numbers."""
-    if faces is None:
-        return None
-    new_number = np.full(n_landmarks, -1, dtype=np.intp)
-    new_number[remaining] = np.arange(len(remaining))
-    renumbered = new_number[faces]
-    return renumbered[(renumbered >= 0).all(axis=1)]
-
-
 def _check_metadata(metadata: Metadata | None, n_shapes: int) -> dict[str, Any]:
     """Return a copy with tuples as values per shape; raise a ShapeError if their number is off."""
     if not isinstance(metadata, Mapping | None):
@@ -780,8 +793,3 @@ def _check_metadata(metadata: Metadata | None, n_shapes: int) -> dict[str, Any]:
             )
         checked[key] = values
     return checked
-
-
-def _is_data_frame(table: object) -> bool:
-    """Return whether it is a pandas.DataFrame, without importing pandas."""
-    return type(table).__name__ == "DataFrame" and hasattr(table, "columns")

@@ -174,6 +174,23 @@ class TestParts:
         assert "2" not in piece.landmarks
         np.testing.assert_array_equal(piece.faces, [[2, 3, 4]])
 
+    def test_a_shape_taken_twice_is_refused(self):
+        with pytest.raises(ShapeError, match="'shape_2' occurs more than once"):
+            Shapes(FULL).take([1, 1])
+
+    def test_leaving_out_every_landmark_is_refused(self):
+        with pytest.raises(ShapeError, match="There are no landmarks"):
+            Shapes(FULL).without(range(30))
+
+    def test_parts_are_as_immutable_as_shapes_made_from_their_points(self):
+        shapes = Shapes(PARTIAL, weights=np.ones((5, 30)), faces=[[0, 1, 2]])
+        for piece in (shapes.take([3, 0]), shapes.without([7])):
+            again = Shapes.specimens(piece.points, weights=piece.weights)
+            assert (piece.n_shapes, piece.n_landmarks) == (again.n_shapes, again.n_landmarks)
+            for array in (piece.points, piece.weights, piece.faces):
+                assert not array.flags.writeable
+                assert array.flags.c_contiguous
+
     def test_other_points_for_the_same_names(self):
         shapes = Shapes(FULL, names=list("abcd"))
         assert shapes.with_points(2 * FULL).names == shapes.names
