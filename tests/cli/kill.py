@@ -41,6 +41,7 @@ STATISTICS = ("--permutations", "19", "-o", "out")
 COMMANDS = {
     "fit": ("fit", "{k}.npz", "--report", "-o", "out"),
     "test": ("test", "{k}.npz", "--allometry", "--report", *STATISTICS),
+    "pca": ("pca", "{k}.npz", "-o", "out"),
     "covary": ("covary", "{k}.npz", "--modules", "a=1-6,b=7-12", *STATISTICS),
     "classify": ("classify", "{k}.npz", "--data", "groups.csv", "--group", "group", "-o", "out"),
     "disparity": ("disparity", "{k}.npz", "--data", "groups.csv", "--group", "group", *STATISTICS),

@@ -10,7 +10,7 @@ import pytest
 from test_semilandmarks import varied_tps
 
 import defgpa
-from defgpa import DefGPA, Shapes, ThinPlateSpline
+from defgpa import DefGPA, ShapePCA, Shapes, ThinPlateSpline
 from defgpa.meshes import Mesh, write_mesh
 from defgpa.statistics import (
     allometry,
@@ -471,6 +471,30 @@ def test_rounds_that_were_too_few_are_told(run, curved):
 def test_the_input_is_not_overwritten(run, curved):
     err = run.refuse("slide", curved / "arcs.tps", "--curve", "3..13", "-o", curved / "arcs.tps")
     assert "overwrite" in err
+
+
+def test_components_are_said_written_and_drawn(run, folder):
+    words = ["pca", folder / "moths.tps", "--data", folder / "moths.csv", "--groups", "kind"]
+    out, _ = run.succeed(*words, "-o", folder / "pca")
+    pca = ShapePCA().fit(moths())
+    first, *_ = table(folder / "pca" / "variances.csv")
+    assert float(first["variance"]) == pytest.approx(pca.explained_variance_[0], rel=1e-6)
+    assert f"{pca.explained_variance_ratio_[:2].sum():.1%}" in out
+    scores = table(folder / "pca" / "scores.csv")
+    assert [row["group"] for row in scores] == ["a"] * 6 + ["b"] * 6
+    assert [float(row["PC2"]) for row in scores] == pytest.approx(
+        pca.scores_[:, 1].tolist(), abs=1e-6
+    )
+    ends = {row["id"]: row for row in table(folder / "pca" / "shapes_at_ends.csv")}
+    expected = pca.mean_ + pca.scores_[:, 1].max() * pca.components_[1]
+    actual = [[float(ends["PC2 max"][f"{axis}{j + 1}"]) for axis in "xy"] for j in range(8)]
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
+    for name in ("components.png", "scree.png"):
+        assert (folder / "pca" / name).stat().st_size > 5000
+    _, out, _ = run(*words[:-2], "--json")
+    assert json.loads(out)["shares"] == pytest.approx(pca.explained_variance_ratio_.tolist())
+    err = run.refuse(*words, "--axes", 1, 99)
+    assert f"there are {len(pca.components_)} components; got 99" in " ".join(err.split())
 
 
 def test_disparity_and_classification_are_said_written_and_drawn(run, folder):

@@ -22,27 +22,34 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 
-class AnalysisSettings(TypedDict):
-    """The options that all commands of statistics hand on to `open_analysis`."""
+class SampleSettings(TypedDict):
+    """The options of what is analysed and written, which go on to `open_analysis`."""
 
     data: str | None
     drop_unlisted: bool
     output: str | None
-    report: bool
-    permutations: int
-    seed: int
     space: NotRequired[str]
     as_given: NotRequired[bool]
 
 
+class AnalysisSettings(SampleSettings):
+    """The options of all commands with tests, which go on to `open_analysis`."""
+
+    report: bool
+    permutations: int
+    seed: int
+
+
+def sample_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Declare the options of what is read and where results are written."""
+    return options.reading(
+        options.covariates(options.drop_unlisted(options.result_folder(function)))
+    )
+
+
 def common_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Declare the options that all commands of statistics have."""
-    for decorator in (
-        *(options.reading, options.covariates, options.drop_unlisted, options.report),
-        *(options.result_folder, options.permutations),
-    ):
-        function = decorator(function)
-    return function
+    """Declare the options that all commands with tests have."""
+    return sample_options(options.report(options.permutations(function)))
 
 
 def analysis_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -147,9 +154,9 @@ def open_analysis(
     data: str | None,
     drop_unlisted: bool,
     output: str | None,
-    report: bool,
-    permutations: int,
-    seed: int,
+    report: bool = False,
+    permutations: int = 999,
+    seed: int = 0,
     space: str = "superimposed",
     as_given: bool = False,
     rejected: str = "measured",

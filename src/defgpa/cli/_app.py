@@ -28,6 +28,7 @@ _COMMANDS = {
     "tune": "Choose the smoothing of the warps by cross-validation.",
     "register": "Register new specimens onto a saved reference.",
     "apply": "Send points, a mesh or an image through one warp of a saved result.",
+    "pca": "Show the principal components of shape: variances, scores, pictures.",
     "test": "Test what shape depends on: groups, size, covariates; repeatability.",
     "symmetry": "Separate symmetric variation, directional and fluctuating asymmetry.",
     "disparity": "Compare how much groups vary: Procrustes variances with intervals and P.",

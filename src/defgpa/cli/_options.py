@@ -136,15 +136,15 @@ def analysis_option(*names: str, **settings: Any) -> Callable[[_Decorated], _Dec
     return option(*names, group=ANALYSIS, **settings)
 
 
-def groups_option(purpose: str) -> Callable[[_Decorated], _Decorated]:
+def groups_option(purpose: str, *, required: bool = True) -> Callable[[_Decorated], _Decorated]:
     """Declare the column of the groups that are analysed; by default that of ``--group``."""
 
-    def choose(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    def choose(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         # options that are typed come first
         column = value or ctx.meta.get(READING, {}).get("group")
-        if column is None:
+        if column is None and required:
             raise click.MissingParameter(ctx=ctx, param=parameter)
-        return str(column)
+        return None if column is None else str(column)
 
     return analysis_option(
         "--groups",

@@ -24,7 +24,7 @@ from defgpa.errors import ShapeError, format_names
 from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.statistics.provenance import Provenance
-from defgpa.statistics.sample import Sample, build_sample, impute_tangents
+from defgpa.statistics.sample import Analysed, Sample, build_sample, impute_tangents
 from defgpa.statistics.specimens import fill_from_reference
 from defgpa.tangent_space import measure_sizes, project_complete_shapes, scale_to_unit_size
 
@@ -112,8 +112,8 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.n_imputations = n_imputations
         self.superimpose = superimpose
 
-    def fit(self, shapes: ShapesLike | Alignment, y: object = None) -> Self:
-        """Analyse an alignment, Shapes, an (n, m, d) array with NaN, or a list of (m, d)."""
+    def fit(self, shapes: Analysed, y: object = None) -> Self:
+        """Analyse an alignment, Shapes, an (n, m, d) array with NaN, a list of (m, d), a Sample."""
         if self.space not in OUTPUTS:
             raise ValueError(
                 f"The 'space' parameter of ShapePCA must be one of {format_names(OUTPUTS)}. "
@@ -121,7 +121,9 @@ class ShapePCA(TransformerMixin, BaseEstimator):
             )
         self._alignment = shapes if isinstance(shapes, Alignment) else None
         self.space_ = self.space if self._alignment is not None else ""
-        self._shapes = shapes.shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
+        self._shapes = (
+            shapes.shapes if isinstance(shapes, Alignment | Sample) else as_specimens(shapes)
+        )
         if len(self._shapes) < 2:
             raise ShapeError(f"Components need at least 2 shapes; got {len(self._shapes)}.")
         sample, draws = impute_tangents(self._build_sample(shapes), self.n_imputations, seed=0)
@@ -203,7 +205,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         word = "residual PC" if of_residuals else "PC"
         return np.array([f"{word}{k + 1}" for k in range(len(self.components_))], dtype=object)
 
-    def _build_sample(self, shapes: ShapesLike | Alignment) -> Sample:
+    def _build_sample(self, shapes: Analysed) -> Sample:
         if self.space != "aligned" or not isinstance(shapes, Alignment):
             space = self.space if isinstance(shapes, Alignment) else "superimposed"
             return build_sample(shapes, space=space, superimpose=self.superimpose)
