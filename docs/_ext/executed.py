@@ -13,7 +13,8 @@ A page is a story: its blocks share one namespace and one empty folder, from top
 - Files that a page names in a list `KEEP` are copied to `files/` of the site.
 - `sh` blocks are for what cannot be run here, and only for that: installing, and `make`.
 
-Anything that goes wrong stops the build, with the page and the line.
+Anything that goes wrong stops the build, with the page and the line. A page whose data are not at
+hand says so, and shows its blocks without running them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from published_data import MissingDataError
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -65,13 +67,19 @@ class Page:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     cells: list[dict[str, Any]] = field(default_factory=list)
     drawn: int = 0
+    lacks_data: bool = False
 
     def replaced(self, match: re.Match[str], line: int) -> str:
         """A block, with what came of it below."""
+        if self.lacks_data:
+            return "" if match["hidden"] is not None else match[0]
         try:
             if match["hidden"] is not None:
                 return self._hidden(match["how"], match["hidden"], match["caption"].strip())
             return getattr(self, f"_{match['kind']}")(match["code"], match["about"].strip())
+        except MissingDataError as error:
+            self.lacks_data = True
+            return f":::{{warning}}\nThe blocks of this page were not run: {error}\n:::\n"
         except Exception as error:
             told = "".join(traceback.format_exception(error)[-4:])
             _LOG.error(f"{self.name}.md, line {line}: {error}\n{told}")
@@ -375,7 +383,7 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
             target = site / "files" / docname.replace("/", "-") / Path(kept).name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(folder) / kept, target)
-    if docname.startswith("tutorials/"):
+    if docname.startswith("tutorials/") and not page.lacks_data:
         write_notebook(page, site / "notebooks")
 
 

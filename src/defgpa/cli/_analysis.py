@@ -155,7 +155,7 @@ def open_analysis(
     drop_unlisted: bool,
     output: str | None,
     report: bool = False,
-    permutations: int = 999,
+    permutations: int = 0,
     seed: int = 0,
     space: str = "superimposed",
     as_given: bool = False,
@@ -190,6 +190,8 @@ def open_analysis(
         sample = build_sample(x, space=space, superimpose=not as_given, rejected=rejected)
         results["coordinates"] = sample.provenance.to_dict()
         chance = {"n_permutations": permutations, "seed": seed}
+        if permutations:
+            results |= chance
         analysis = Analysis(console, files, shapes, columns, sample, chance, results)
         yield analysis
         files.write_report(x, analysis.reported, f"{title} of {Path(source[0]).name}")

@@ -119,8 +119,13 @@ def canonical_variates(
         markersize=1.8 * style.choose_marker_size(len(points)),
         label="assigned elsewhere",
     )[0]
-    label = "Canonical variate 2" if has_second else "Probability of its own group, left out"
-    axes.set(xlabel="Canonical variate 1", ylabel=label)
+    labels = [
+        f"Canonical variate {k} ({share:.1%} between groups)"
+        for k, share in enumerate(classification.shares[:2], 1)
+    ]
+    if not has_second:
+        labels = ["Canonical variate 1", "Probability of its own group, left out"]
+    axes.set(xlabel=labels[0], ylabel=labels[1])
     sides = [
         ShapeAxis(
             classification.mean,

@@ -97,8 +97,13 @@ class Classification(Rows):
     provenance: Provenance
     n_permutations: int
 
+    @property
+    def shares(self) -> Array:
+        """(k,): the share of the variance between groups that each canonical variate has."""
+        return self.singular_values**2 / np.sum(self.singular_values**2)
+
     def further_tables(self) -> dict[str, Table]:
-        """Return the confusion table and the counts of correct classifications, by name."""
+        """Return the confusion table, its accuracy, and the canonical variates, by name."""
         return {
             "confusion": (
                 ("group", *(f"as_{group}" for group in self.groups)),
@@ -107,6 +112,15 @@ class Classification(Rows):
             "accuracy": (
                 ("n_components", "accuracy", "chance_level", "kappa"),
                 [(self.n_components, self.accuracy, self.chance_level, self.kappa)],
+            ),
+            "variates": (
+                ("variate", "singular_value", "share"),
+                [
+                    (k, value, share)
+                    for k, (value, share) in enumerate(
+                        zip(self.singular_values.tolist(), self.shares.tolist(), strict=True), 1
+                    )
+                ],
             ),
         }
 
