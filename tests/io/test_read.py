@@ -1,6 +1,7 @@
 """Files, folders and patterns become one set of shapes, whatever their formats and names."""
 
 import os
+import random
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from defgpa.io import FORMATS, Document, Specimen, read_shapes, write_shapes
 from defgpa.io.format import ReadOptions
 from defgpa.io.landmark_matching import merge_label_orders
 from defgpa.io.merge import merge_documents
+from defgpa.io.text import lines
 from defgpa.shapes import Shapes
 from io_support import awkward_shapes, format_markups
 
@@ -528,3 +530,34 @@ def test_what_is_regular_is_parsed_at_once_as_line_by_line(
     np.testing.assert_array_equal(again.points, points)
     assert again == plain
     assert again.names == plain.names == shapes.names
+
+
+ODD_WORDS = (
+    *("NA", "nan", "NAN", "NANA", "-nan", "-Infinity", "1e999", "1_0", "0x10", "1d5", "1,5", "−5"),
+    *("١", "\xa0", "\x0b", "\x1c", "\u2028", "#", '"1"', "1+2j", "", "null", "#N/A", "1.", ".5"),
+    *("++5", "1e5.5", "nan(1)", "\ufeff1", "9" * 400, "1;2"),
+)
+
+
+@pytest.mark.parametrize("block", [1, 2**20])
+def test_rows_parsed_in_bulk_are_those_parsed_line_by_line(monkeypatch, block):
+    monkeypatch.setattr(lines, "_BLOCK", block)
+    rng = random.Random(0)
+    n_parsed = 0
+    for _ in range(1000):
+        d = rng.choice((2, 3, 3, 4))
+        rows = []
+        for _ in range(rng.randint(1, 4)):
+            words = [
+                rng.choice(ODD_WORDS) if rng.random() < 0.1 else f"{rng.gauss(0, 9):.6g}"
+                for _ in range(d + (rng.random() < 0.05))
+            ]
+            rows += [rng.choice(("", " ", "\t")) + rng.choice((" ", "\t")).join(words)]
+            rows += [""] * (rng.random() < 0.1)
+        text = "\n".join(rows)
+        in_bulk = lines.parse_rows_in_bulk(text, (2, 3))
+        if in_bulk is not None:
+            n_parsed += 1
+            by_line = lines._parse_points_by_line(Path("a.tps"), text.split("\n"), 1)
+            np.testing.assert_array_equal(in_bulk, by_line)
+    assert 300 < n_parsed < 900

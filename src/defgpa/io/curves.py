@@ -90,11 +90,8 @@ def _rename_curves(specimen: SourcedSpecimen, numbers: Mapping[str, str]) -> Sou
 
 
 def _has_unequal_labels(specimens: Sequence[SourcedSpecimen]) -> bool:
-    return len({specimen.labels for specimen in specimens if specimen.labels}) > 1 or any(
-        len(set(specimen.labels)) < len(specimen.labels)
-        for specimen in specimens
-        if specimen.labels
-    )
+    sequences = {specimen.labels for specimen in specimens if specimen.labels}
+    return len(sequences) > 1 or any(len(set(labels)) < len(labels) for labels in sequences)
 
 
 def _recognise_curves(specimen: SourcedSpecimen, name: re.Pattern[str]) -> SourcedSpecimen:

@@ -36,7 +36,7 @@ def match_landmarks(specimens: Sequence[SourcedSpecimen], match: str) -> list[So
     specimens = list(specimens)
     if match == "position":
         return _match_by_position(specimens)
-    if match == "auto":
+    if match == "auto" and len(_find_label_sequences(specimens)) > 1:
         specimens = _strip_file_prefix(_strip_list_prefixes(specimens))
         specimens = _use_majority_labels(_drop_unrelated_labels(specimens))
     for specimen in _find_label_sequences(specimens).values():

@@ -26,7 +26,6 @@ from defgpa.io.text.lines import warn
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
 
 _MESHES = frozenset({"ply", "obj", "stl", "off", "vtk", "vtp"})
-_NO_POINTS = np.empty((0, 0))
 _MAX_NAMES = 20  # specimens in a sentence about those that are unfinished
 
 
@@ -44,21 +43,13 @@ def merge_documents(read: Read, options: ReadOptions) -> Shapes:
     _require_whole_landmarks(specimens, landmarks, points)
     weights = _stack_weights(specimens, landmarks, points, options)
     _warn_of_rare_landmarks(points)
-    specimens = [replace(specimen, points=_NO_POINTS) for specimen in specimens]
-    del read  # of large files, only the stack is kept beside the copy in Shapes
     specimens = _assign_groups(specimens, options.group)
     _warn_of_partial_scales(specimens)
+    names, faces = make_unique_names(specimens), _choose_faces(specimens, landmarks)
+    metadata = {**set_metadata, **_collect_shape_metadata(specimens), **left_out}
+    del read, specimens  # of large files, only the stack is kept beside the copy in Shapes
     return Shapes.specimens(
-        points,
-        weights=weights,
-        names=make_unique_names(specimens),
-        landmarks=landmarks,
-        faces=_choose_faces(specimens, landmarks),
-        metadata={
-            **set_metadata,
-            **_collect_shape_metadata(specimens),
-            **left_out,
-        },
+        points, weights=weights, names=names, landmarks=landmarks, faces=faces, metadata=metadata
     )
 
 

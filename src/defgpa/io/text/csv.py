@@ -183,15 +183,15 @@ def _read_blocks(path: Path) -> Document | None:
     return make_document(path, points)
 
 
-def _mask_missing(read: Document, options: ReadOptions) -> Document:
-    space = read.metadata.get("space")
-    return replace(
-        read,
-        specimens=tuple(
-            replace(s, points=mask_missing(s.points, options.missing, space))
-            for s in read.specimens
-        ),
+def _mask_missing(document: Document, options: ReadOptions) -> Document:
+    if options.missing == "marked":  # as most are: a large table has many specimens
+        return document
+    space = document.metadata.get("space")
+    specimens = (
+        replace(specimen, points=mask_missing(specimen.points, options.missing, space))
+        for specimen in document.specimens
     )
+    return replace(document, specimens=tuple(specimens))
 
 
 # Writing and recognising

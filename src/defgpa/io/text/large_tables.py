@@ -166,15 +166,16 @@ def _read_columns(
 
     None where a word is longer than expected, or quoted in a way that only the plain reader knows.
     """
-    letter = "S" if _is_ascii(path) else "U"  # a byte a letter, or four
-    kind = _make_row_type(sample, set(parsed), letter)
-    names = [name for name in kind.names or () if kind[name].kind == letter]
+    ascii_rows, unicode_rows = (_make_row_type(sample, set(parsed), letter) for letter in "SU")
+    fields = ascii_rows.names or ()
+    names = [name for name in fields if ascii_rows[name].kind == "S"]
     cells = chain.from_iterable(sample.rows)
     has_commas = sample.delimiter != "," and any(map(has_decimal_comma, cells))
     numberings = {name: _Numbering(has_commas) for name in names}
-    codes: dict[str, list[Index]] = {name: [] for name in names}
-    values: list[Array] = []
-    usual_words: set[str] = set()
+    max_rows = _count_lines(path)
+    codes = {name: np.empty(max_rows, dtype=np.intp) for name in names}
+    numbers = np.empty((max_rows, len(parsed)))
+    n_rows, usual_words = 0, set[str]()
     with path.open(encoding="utf-8-sig") as stream:
         for _ in range(sample.header_line):
             stream.readline()
@@ -185,24 +186,28 @@ def _read_columns(
                 if "." in text:  # then a point in a word could not be told from a comma
                     return None
                 text = text.replace(",", ".")
+            kind = ascii_rows if text.isascii() else unicode_rows  # a byte a letter, or four
             rows = _parse_rows(text, kind, sample.delimiter, usual_words)
+            block = slice(n_rows, n_rows := n_rows + len(rows))
             for name in names:
-                codes[name].append(_number_words(rows[name], numberings[name]))
-            runs = [rows[name] for name in kind.names or () if name not in names]
-            values.append(np.concatenate(runs, axis=1))
-    if not values or any(numberings[name].is_cut(int(kind[name].str[2:])) for name in names):
+                codes[name][block] = _number_words(rows[name], numberings[name])
+            runs = [rows[name] for name in fields if name not in names]
+            numbers[block] = np.concatenate(runs, axis=1)
+    if not n_rows or any(numberings[name].is_cut(ascii_rows[name].itemsize) for name in names):
         return None
     words: dict[int, Words] = {
-        int(name): (np.concatenate(codes.pop(name)), tuple(numberings[name].words))
-        for name in names
+        int(name): (codes[name][:n_rows], tuple(numberings[name].words)) for name in names
     }
-    numbers = np.concatenate(values)
+    numbers = numbers[:n_rows]
     return None if usual_words and _has_empty_row(words, numbers) else (words, numbers)
 
 
-def _is_ascii(path: Path) -> bool:
+def _count_lines(path: Path) -> int:
+    """Return an upper bound of the number of lines."""
     with path.open("rb") as file:
-        return all(block.isascii() for block in iter(partial(file.read, _BLOCK), b""))
+        blocks = iter(partial(file.read, _BLOCK), b"")
+        letters = (np.frombuffer(block, dtype=np.uint8) for block in blocks)
+        return 1 + sum(int(np.count_nonzero(block == end)) for block in letters for end in b"\r\n")
 
 
 def _make_row_type(sample: Table, parsed: set[int], letter: str) -> np.dtype[np.void]:

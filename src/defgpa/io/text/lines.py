@@ -10,11 +10,9 @@ import contextlib
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +37,10 @@ from defgpa.shapes import number_labels
 MISSING_WORDS = frozenset({"", "na", "nan", "+nan", "-nan", "n/a", "#n/a", "null", "none"})
 _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
-_LONG_TEXT = 4096  # characters, from which on parsing in bulk is faster
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
 _ANY_WIDTH = range(1, 1000)
-_INDENT = re.compile("\n[ \t]+")
+_COUNT = re.compile("[0-9]{1,9}")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
 _FORTRAN_EXPONENT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)[dD][+-]?\d+")
 
@@ -222,18 +219,10 @@ def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
         return []
 
 
-def parse_rows_fast(rows: Sequence[Sequence[str]]) -> Array | None:
-    """Parse (rows, columns) of numbers in C; None if one is irregular or rows differ in length."""
-    if len(set(map(len, rows))) != 1:
-        return None
-    values = parse_numbers_fast(list(chain.from_iterable(rows)))
-    return np.array(values).reshape(len(rows), -1) if values else None
-
-
 def parse_count(path: Path, line: int, text: str, what: str) -> int:
     """Parse the number of things that a file announces."""
     word = text.strip()
-    if not re.fullmatch("[0-9]{1,9}", word):  # longer ones are damage, and int() has a limit
+    if not _COUNT.fullmatch(word):  # longer ones are damage, and int() has a limit
         raise make_format_error(path, f"a whole number as {what}", repr(word), line)
     return int(word)
 
@@ -243,14 +232,8 @@ def parse_points(path: Path, text: str, first: int) -> Array:
 
     ``first`` is the number of the first line, for complaints.
     """
-    if len(text) > _LONG_TEXT and (points := parse_rows_in_bulk(text, (2, 3))) is not None:
-        return points
-    lines = text.split("\n")
-    rows = [row for line in lines if (row := line.split())]
-    if not rows:
-        return np.empty((0, 0))
-    quick = parse_rows_fast(rows) if len(rows[0]) in (2, 3) else None
-    return _parse_points_by_line(path, lines, first) if quick is None else quick
+    points = parse_rows_in_bulk(text, (2, 3))
+    return _parse_points_by_line(path, text.split("\n"), first) if points is None else points
 
 
 def parse_lines_in_bulk(data: bytes, start: int, n_lines: int) -> tuple[Array, int] | None:
@@ -283,47 +266,32 @@ def _find_end_of_lines(data: bytes, start: int, n_lines: int) -> int:
 
 
 def parse_rows_in_bulk(text: str, widths: Container[int] = _ANY_WIDTH) -> Array | None:
-    """Parse (rows, d) of numbers in C, with d in ``widths``; None if one is irregular."""
+    """Parse (rows, d) of numbers in C, one row a line, with d in ``widths``.
+
+    None if a number is irregular, and if there is none; blank lines do not count.
+    """
     blocks: list[Array] = []
     start = 0
-    while start < max(len(text), 1):
-        end = text.find("\n", start + _BLOCK)
-        end = len(text) if end < 0 else end
-        block = parse_block(text[start:end], widths)
-        if block is None or (blocks and block.shape[1] != blocks[0].shape[1]):
-            return None
-        blocks.append(block)
+    while start < len(text):
+        end = find_end_of_line(text, start + _BLOCK)
+        if block := text[start:end].strip():
+            rows = _load_rows(block)
+            if rows is None or rows.shape[1] != (blocks[0] if blocks else rows).shape[1]:
+                return None
+            blocks.append(rows)
         start = end + 1
+    if not blocks or blocks[0].shape[1] not in widths:
+        return None
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def parse_block(text: str, widths: Container[int] = (2, 3)) -> Array | None:
-    """Parse (rows, d) of numbers, one row a line, in C; None if one is irregular."""
-    try:
-        letters = np.frombuffer(f"\n{text}".encode("ascii"), dtype=np.uint8)
-    except UnicodeEncodeError:
-        return None
-    is_blank = letters <= ord(" ")
-    ends = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])  # of the blanks before each word
-    opens_line = letters[ends] == ord("\n")
-    d = int(np.argmax(opens_line[1:])) + 1 if opens_line[1:].any() else len(ends)
-    is_regular = d in widths and not len(ends) % d
-    if not is_regular or (opens_line.reshape(-1, d) != (np.arange(d) == 0)).any():
-        unindented = _INDENT.sub("\n", f"\n{text}").removeprefix("\n")
-        return None if unindented == text else parse_block(unindented, widths)
-    values = parse_words(text)
-    return None if values is None or len(values) != len(ends) else values.reshape(-1, d)
-
-
-def parse_words(text: str) -> Array | None:
-    """Parse the numbers of a text in C, NA included; None if a word is none."""
-    if "NA" in text:
+def _load_rows(text: str) -> Array | None:
+    """Load rows of equally many numbers, NA included; None if one is irregular."""
+    if "N" in text:  # one letter is found much faster than two
         text = text.replace("NA", "nan")  # NANA, NAN and the like then are no numbers
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return np.fromstring(text, sep=" ")
-    except (ValueError, DeprecationWarning):
+        return np.loadtxt(text.split("\n"), comments=None, ndmin=2)
+    except ValueError:
         return None
 
 
@@ -338,7 +306,7 @@ def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array
         if str(len(tokens)) not in expected.split(" or "):
             raise make_format_error(path, f"{expected} coordinates", repr(line.strip()), at)
         points.append(parse_numbers(path, at, tokens))
-    return np.array(points)
+    return np.array(points) if points else np.empty((0, 0))
 
 
 @dataclass

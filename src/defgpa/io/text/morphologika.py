@@ -27,11 +27,10 @@ from defgpa.io.text.lines import (
     find_end_of_line,
     format_row,
     is_number,
-    parse_block,
     parse_count,
     parse_number,
     parse_numbers_fast,
-    parse_rows_fast,
+    parse_rows_in_bulk,
     read_blocks,
     read_lines,
     replace_forbidden,
@@ -132,7 +131,7 @@ def _read_in_bulk(path: Path) -> tuple[Sections, list[str], Array] | None:
             rows = _take_titles(block[at:end], titles, counts)
             n_lines += block.count("\n", at, end)
             at = end
-            points = parse_block(rows)
+            points = parse_rows_in_bulk(rows)
             if points is None and rows.strip():
                 return None
             blocks += [] if points is None else [points]
@@ -224,9 +223,6 @@ def _require_equal_blocks(path: Path, lines: Sequence[Line], m: int) -> None:
 
 def _parse_rows(path: Path, lines: Sequence[Line], dim: int) -> Array:
     """Parse (rows, dim) at once, or one by one to report an irregular number."""
-    quick = parse_rows_fast([text.split() for _, text in lines])
-    if quick is not None and quick.shape[1] == dim:
-        return quick
     return np.array([_parse_row(path, line, dim) for line in lines])
 
 

@@ -33,7 +33,6 @@ from defgpa.io.text.lines import (
     parse_count,
     parse_number,
     parse_numbers_fast,
-    parse_words,
     read_blocks,
     read_lines,
     replace_forbidden,
@@ -139,10 +138,11 @@ def _read_in_bulk(path: Path, options: ReadOptions) -> _Matrix | None:
         return None
     values: list[Array] = []
     for block in chain([text[start:]], blocks):
-        numbers = parse_words(block)
-        if numbers is None:
+        words = block.split()
+        numbers = parse_numbers_fast(words)
+        if len(numbers) != len(words):
             return None
-        values.append(numbers)
+        values.append(np.array(numbers))
     matrix = np.concatenate(values)
     if len(matrix) != header.rows * header.columns:
         return None

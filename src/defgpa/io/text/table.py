@@ -20,7 +20,7 @@ from defgpa.io.text.lines import (
     has_decimal_comma,
     is_number,
     parse_numbers,
-    parse_rows_fast,
+    parse_numbers_fast,
     read_text,
 )
 
@@ -76,9 +76,9 @@ class Table:
     def numbers(self, columns: Sequence[int]) -> Array:
         """Return (rows, columns) the numbers of these columns, in this order."""
         cells = self._replace_decimal_commas([[row[k] for k in columns] for row in self.rows])
-        quick = parse_rows_fast(cells)
-        if quick is not None:
-            return quick
+        values = parse_numbers_fast(list(chain.from_iterable(cells)))
+        if values:
+            return np.array(values).reshape(len(cells), -1)
         pairs = zip(self.lines, cells, strict=True)
         return np.array([parse_numbers(self.path, at, row) for at, row in pairs])
 

@@ -31,10 +31,10 @@ from defgpa.io.text.lines import (
     collect_disagreements,
     decode_head,
     format_row,
-    parse_block,
     parse_count,
     parse_number,
     parse_points,
+    parse_rows_in_bulk,
     read_blocks,
     replace_forbidden,
     warn_of_lost_labels,
@@ -54,15 +54,6 @@ _WITHOUT_ROWS = ("ID", "IMAGE", "SCALE", "CURVES", "OUTLINES")  # no rows may fo
 _CURVE_NAME = re.compile(r"((curve|outline)[1-9][0-9]*_)([1-9][0-9]*)")
 
 
-class _Rows(NamedTuple):
-    """``KEY=value`` and the text up to the next key, "" but for keys that announce points."""
-
-    key: str
-    value: str
-    line: int
-    text: str
-
-
 class _Entry(NamedTuple):
     """``KEY=value`` and the points in the rows up to the next key."""
 
@@ -70,6 +61,9 @@ class _Entry(NamedTuple):
     value: str
     line: int
     points: Array  # (rows, d), none but for keys that announce points
+
+
+_Rows = tuple[_Entry, str, int]  # an entry without its points, their text, and its lines
 
 
 def read_tps(path: Path, options: ReadOptions) -> Document:
@@ -130,7 +124,7 @@ def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     length = 0
     for rows in _read_rows(path, disagree):
         batch.append(rows)
-        length += len(rows.text)
+        length += len(rows[1])
         if length > _BATCH:
             yield from _parse_batch(path, batch)
             batch, length = [], 0
@@ -139,26 +133,25 @@ def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
 
 def _parse_batch(path: Path, batch: Sequence[_Rows]) -> Iterator[_Entry]:
     """Parse the rows below many keys at once, or one after the other where some are irregular."""
-    counts = [rows.text.count("\n") for rows in batch]
-    points = parse_block("".join(rows.text for rows in batch))
-    is_regular = points is not None and len(points) == sum(counts)
+    points = parse_rows_in_bulk("".join(text for _, text, _ in batch), (2, 3))
+    is_regular = points is not None and len(points) == sum(n_lines for _, _, n_lines in batch)
     stop = 0
-    for rows, count in zip(batch, counts, strict=True):
-        start, stop = stop, stop + count
-        if not rows.text:
-            block = _NO_POINTS
+    for entry, text, n_lines in batch:
+        start, stop = stop, stop + n_lines
+        if not text:
+            yield entry
         elif points is not None and is_regular:
-            block = points[start:stop]
+            yield _Entry(entry.key, entry.value, entry.line, points[start:stop])
         else:
-            block = parse_points(path, rows.text, rows.line + 1)
-        yield _Entry(rows.key, rows.value, rows.line, block)
+            yield entry._replace(points=parse_points(path, text, entry.line + 1))
 
 
 def _read_rows(path: Path, disagree: Disagree) -> Iterator[_Rows]:
     """Read the keys of a file in order; what stands between must be rows of numbers."""
     budget, line = Budget(path), 1
     for section in _split_sections(path):
-        opening, _, text = section.partition("\n")
+        opening, newline, text = section.partition("\n")
+        n_lines = text.count("\n")
         key, sign, value = opening.partition("=")
         key = key.strip().upper()
         if not sign:
@@ -170,12 +163,14 @@ def _read_rows(path: Path, disagree: Disagree) -> Iterator[_Rows]:
                 _require_no_rows(text, line + 1, "another KEY=value", disagree)
             if key in _LANDMARKS:
                 budget.spend_on_specimens(1)
+            entry = _Entry(key, value.strip(), line, _NO_POINTS)
             if key not in _WITH_POINTS:
-                text = ""
+                yield entry, "", 0
             elif text and not text.endswith("\n"):
-                text += "\n"
-            yield _Rows(key, value.strip(), line, text)
-        line += section.count("\n")
+                yield entry, f"{text}\n", n_lines + 1
+            else:
+                yield entry, text, n_lines
+        line += len(newline) + n_lines
 
 
 def _split_sections(path: Path) -> Iterator[str]:

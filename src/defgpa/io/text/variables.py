@@ -42,7 +42,7 @@ def collect_metadata(
         for row, code in zip(variables, np.where(agree, first, -1).tolist(), strict=True):
             if code >= 0 and words[code] not in ("", "NA"):
                 row[head] = words[code]
-    return [build_metadata(row) for row in variables]
+    return [build_metadata(row) if row else {} for row in variables]
 
 
 def find_variables(table: Table, used_columns: Iterable[int | None]) -> dict[int, str]:
