@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from defgpa.alignment import Alignment, superimpose
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array, Index, rms
 from defgpa.diagnostics.checks import check_hinge, find_common_landmarks
-from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.procrustes import procrustes_distance
+from defgpa.diagnostics.findings import Problem
+from defgpa.procrustes import SIMILARITY, procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import make_anchored_inverse
-from defgpa.solvers.centred_sums import orthonormalise, weigh_points
+from defgpa.solvers.centred_sums import CentredSums
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import DeformableFit, LocalShapes, fit_deformable
 from defgpa.solvers.eigen import Method
-from defgpa.solvers.elastic import (
-    Anchors,
-    Dial,
-    Elastic,
-    fit_elastic,
-    fit_rigid_start,
-    scale_soft_reference,
-)
+from defgpa.solvers.elastic import Anchors, Dial, fit_elastic, scale_to_mean_size
 from defgpa.solvers.elastic_warps import (
     ElasticRegistration,
-    compute_elastic_coefficients,
-    project_linear_maps,
+    fit_elastic_warps,
+    require_free_linear_maps,
 )
 from defgpa.solvers.influence import find_reference_without
 from defgpa.solvers.registration import RidgeRegistration
+from defgpa.solvers.rigid import fit_rigid
 from defgpa.warps import WarpModel
 
 
@@ -92,100 +85,54 @@ class ElasticProblem:
 
     deformable: DeformableProblem
 
-    @property
-    def shapes(self) -> Shapes:
-        """The shapes, on the landmarks that at least two of them share."""
-        return self.deformable.shapes
-
-    @property
-    def local(self) -> LocalShapes:
-        """The shapes as the deformable fit takes them."""
-        return self.deformable.local
-
-    @property
-    def cost(self) -> ResidualCost:
-        """P without what anchors the warps."""
-        return self.deformable.cost
-
-    @cached_property
-    def rows(self) -> Array:
-        """(n, d, m): Qᵀ of every shape."""
-        geometry = self.local.geometry
-        return orthonormalise(geometry.centred, geometry.scatter)
-
-    @cached_property
-    def weighted_rows(self) -> Array:
-        """(n, d, m): (ΓQ)ᵀ of every shape."""
-        return weigh_points(self.rows.mT, self.local.geometry.weights).mT
-
-    @cached_property
-    def linear(self) -> Sequence[Array]:
-        """UᵀQ of every batch."""
-        return project_linear_maps(self.cost, self.rows, self.weighted_rows, self.shapes.names)
-
     @cached_property
     def anchors(self) -> Anchors:
         """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
-        return Anchors.of(self.local.geometry, self.deformable.fit.reference)
+        geometry, fit = self.deformable.local.geometry, self.deformable.fit
+        require_free_linear_maps(self.deformable.cost, geometry, self.deformable.shapes.names)
+        return Anchors(CentredSums(geometry), np.where(fit.diagnostics.votes < 0, -1.0, 1.0))
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
-        """(m, d) each: the deformable reference, and the rigid mean."""
-        fit = self.deformable.fit
-        votes, weights = fit.diagnostics.votes, self.local.geometry.weights
-        rigid = fit_rigid_start(self.shapes.points, votes, self.shapes.names, weights)
-        return fit.reference, rigid
+        """(1, m, d) each: the deformable reference, and the rigid mean, mirrored shapes turned."""
+        shapes, weights = self.deformable.shapes, self.deformable.local.geometry.weights
+        points = np.array(shapes.points)
+        points[self.anchors.side < 0, :, 0] *= -1.0
+        rigid = fit_rigid(points, SIMILARITY, shapes.names, weights=weights)
+        return self.deformable.fit.reference[None], rigid.reference[None]
 
     def scale_penalty(self, factor: float) -> ElasticProblem:
         """Return the problem whose warps are charged ``factor`` times as much for bending."""
         return ElasticProblem(self.deformable.scale_penalty(factor))
 
-    def _descend(self, dial: Dial) -> Elastic:
-        tuning = self.deformable.method.tuning
-        inverse = make_anchored_inverse(
-            self.cost, self.weighted_rows, dial.firmness, tuning.dense_landmarks
-        )
-        fit = self.deformable.fit
-        axes = fit.spectrum.axes if fit.diagnostics.n_agreed_axes else None
-        return fit_elastic(self.anchors, inverse, self.starts, dial, tuning, axes)
-
     def align(self, dial: Dial) -> Alignment:
         """Align the shapes at one rigidity; at its soft end no rigid solution is needed."""
-        linear = self.linear  # raises where affine maps are not free
-        if dial.firmness == 0.0:
-            return self._align_softly()
-        cost, model, fit = self.deformable.cost, self.deformable.model, self._descend(dial)
-        coefficients = compute_elastic_coefficients(cost, linear, self.weighted_rows, fit)
-        free = self.deformable.fit.findings
-        return Alignment(
-            self.shapes,
-            fit.reference,
-            cost.make_warps(coefficients, self.shapes.points),
-            np.einsum("md,md->d", fit.reference, fit.reference),
-            fit.facts(),
-            ElasticRegistration(model, dial.rigidity, dial.scaling),
-            np.eye(self.shapes.n_dims),
-            (
-                *[finding for finding in free if finding.problem is Problem.UNDETERMINED_WARP],
-                *fit.findings(self.shapes.names),
-                *self._check_hinges(fit.reference),
-            ),
+        problem, shapes, anchors = self.deformable, self.deformable.shapes, self.anchors
+        cost, tuning, free = problem.cost, problem.method.tuning, problem.fit
+        if dial.firmness == 0.0:  # the deformable alignment, at the size that all of the dial has
+            reference = scale_to_mean_size(anchors, free.reference[None])[0]
+            warps = cost.make_warps(cost.fit_warps(reference), shapes.points)
+            eigenvalues = np.einsum("md,md->d", reference, reference)
+            aligned = problem.align()
+            return replace(aligned, reference=reference, warps=warps, eigenvalues=eigenvalues)
+        inverse = make_anchored_inverse(cost, anchors.sums, dial.firmness, tuning.dense_landmarks)
+        axes = free.spectrum.axes[None] if free.diagnostics.n_agreed_axes else None
+        fit = fit_elastic(anchors, inverse, self.starts, dial, tuning, axes)
+        diagnostics, findings = fit.diagnose(0, dial, free.diagnostics.votes, shapes.names)
+        reference, departures = fit.reference[0], dial.firmness * fit.departures[0]
+        geometry, points = problem.local.geometry, shapes.points
+        noise = rms((superimpose(points, reference) - reference)[shapes.visible])
+        hinges = check_hinge(
+            reference, shapes.visible, shapes.n_dims - 1, noise, shapes.names, tuning
         )
-
-    def _check_hinges(self, reference: Array) -> tuple[Finding, ...]:
-        shapes, tuning = self.shapes, self.deformable.method.tuning
-        differences = superimpose(shapes.points, reference) - reference
-        noise = float(np.sqrt(np.nanmean((differences**2).sum(axis=2))))
-        rank = shapes.n_dims - 1
-        return check_hinge(reference, shapes.visible, rank, noise, shapes.names, tuning)
-
-    def _align_softly(self) -> Alignment:
-        """Return the deformable alignment, at the size that all of the dial has."""
-        cost, shapes = self.deformable.cost, self.shapes
-        reference = scale_soft_reference(self.local.geometry, self.deformable.fit.reference)
-        return replace(
-            self.deformable.align(),
-            reference=reference,
-            warps=cost.make_warps(cost.fit_warps(reference).coefficients, shapes.points),
-            eigenvalues=np.einsum("md,md->d", reference, reference),
+        undetermined = [f for f in free.findings if f.problem is Problem.UNDETERMINED_WARP]
+        return Alignment(
+            shapes,
+            reference,
+            fit_elastic_warps(cost, geometry, reference, departures, points),
+            np.einsum("md,md->d", reference, reference),
+            diagnostics,
+            ElasticRegistration(problem.model, dial.rigidity, dial.scaling),
+            np.eye(shapes.n_dims),
+            (*undetermined, *findings, *hinges),
         )

@@ -25,8 +25,9 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection.cross_validation import FoldedModel
-from defgpa.model_selection.folds import Steps, consecutive_folds, refit_fold
+from defgpa.model_selection.cross_validation import fit_all_landmarks
+from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
+from defgpa.model_selection.folds import consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
 from support import EXACT, FAMILIES, cluster, shared_points, smooth_family
@@ -161,7 +162,10 @@ def test_a_fold_finds_the_problems_of_a_refit(kind):
 
 def leave_out(model, shapes, folds):
     """The outcome of every fold, by the default way."""
-    return FoldedModel.fit(model, shapes).leave_out(folds, 1, Steps(len(folds), None))
+    full, problem = fit_all_landmarks(model, shapes)
+    plan = FoldPlan(problem.local.geometry, shapes, folds)
+    (outcomes,) = predict_folds(problem, [(None, full)], plan)
+    return outcomes
 
 
 @every_kind

@@ -10,8 +10,8 @@ import pytest
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
 from defgpa.diagnostics.checks import check_hinge
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection.cross_validation import FoldedModel
-from defgpa.model_selection.folds import Steps
+from defgpa.model_selection.cross_validation import fit_all_landmarks
+from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
 from defgpa.solvers import eigen
 from defgpa.tuning import Tuning
 from support import cluster, left_over, rotation, smooth_family
@@ -89,10 +89,10 @@ def test_the_error_falls_with_the_noise(d, warp):
 def test_folds_of_hinges_are_settled_and_reported_like_refits(seed, d, warp):
     points, base = hinged(seed, d)
     shapes, model = Shapes(points), DefGPA(warp)
-    folded = FoldedModel.fit(model, shapes)
-    full = folded.full
+    full, problem = fit_all_landmarks(model, shapes)
     folds = [np.array([j, j + 1]) for j in range(0, 24, 4)]
-    outcomes = folded.leave_out(folds, None, Steps(len(folds), None))
+    plan = FoldPlan(problem.local.geometry, shapes, folds)
+    (outcomes,) = predict_folds(problem, [(None, full)], plan)
     for fold, left_out in zip(folds, outcomes, strict=True):
         refit = model.align(shapes.without(fold))
         assert left_out.error is None
@@ -166,8 +166,10 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
     assert Problem.FREE_DIRECTIONS not in kinds(alignment.findings)
     assert alignment.diagnostics.looseness > 0.05
     folds = [np.array([0, 1]), np.array([20, 21])]
-    folded = FoldedModel.fit(DefGPA(warp), Shapes(points))
-    for left_out in folded.leave_out(folds, None, Steps(len(folds), None)):
+    full, problem = fit_all_landmarks(DefGPA(warp), Shapes(points))
+    plan = FoldPlan(problem.local.geometry, full.shapes, folds)
+    (outcomes,) = predict_folds(problem, [(None, full)], plan)
+    for left_out in outcomes:
         assert Problem.HINGE in kinds(left_out.findings)
         assert Problem.FREE_DIRECTIONS not in kinds(left_out.findings)
 

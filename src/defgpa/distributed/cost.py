@@ -13,7 +13,7 @@ from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.solvers.columns import stream_factor
-from defgpa.solvers.cost import FittedWarps, ResidualCost
+from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.elimination import POOR_CONDITION
 from defgpa.solvers.preconditioner import LowRankInverse, invert_from_one_shape
 from defgpa.warps import Warp, WarpModel
@@ -69,10 +69,9 @@ class DistributedCost:
         )
         return invert_from_one_shape(alone)
 
-    def fit_warps(self, reference: Array) -> FittedWarps:
-        """Fit the warps of all shapes, and compute P1."""
-        warps = self.cluster.retry(lambda: self._fit_warps(reference))
-        return FittedWarps(warps, self.multiply(np.ones((len(self.totals), 1)))[:, 0])
+    def fit_warps(self, reference: Array) -> tuple[Warp, ...]:
+        """Fit the warps of all shapes."""
+        return self.cluster.retry(lambda: self._fit_warps(reference))
 
     def _fit_warps(self, reference: Array) -> tuple[Warp, ...]:
         pairs = zip(self.batches, self.fit_coefficients(reference), strict=True)

@@ -21,8 +21,8 @@ from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
-from defgpa.model_selection.cross_validation import FoldedModel, collect_predictions
-from defgpa.model_selection.folds import Steps, consecutive_folds, fix_robust_weights
+from defgpa.model_selection.cross_validation import fit_all_landmarks, leave_folds_out
+from defgpa.model_selection.folds import consecutive_folds, fix_robust_weights
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 
@@ -477,15 +477,12 @@ def _evaluate_method(
         start = time.perf_counter()
         is_robust = getattr(estimator, "robust", False)
         unweighted = clone(estimator).set_params(robust=False) if is_robust else estimator
-        model = FoldedModel.fit(unweighted, shapes, refit)
-        full = model.full
+        full, problem = fit_all_landmarks(unweighted, shapes)
         seconds = time.perf_counter() - start
         findings, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)
         row = replace(row, rmse_datum=full.rmse_datum)
-        folds = consecutive_folds(shapes.n_landmarks, fold_size)
-        left_out = model.leave_out(folds, n_jobs, Steps(len(folds), progress))
-        validated = collect_predictions(full, left_out, folds, fold_size, model.refit)
+        validated = leave_folds_out(unweighted, full, problem, fold_size, n_jobs, progress, refit)
     except Exception as error:  # a method of one's own may raise anything
         row = replace(row, failure=str(error) or type(error).__name__)
         return _Trial(row, estimator, None, findings)

@@ -7,6 +7,7 @@ more closely lowers the residuals always, this error only while it is signal tha
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,6 @@ from defgpa.model_selection.fold_predictions import (
 )
 from defgpa.model_selection.folds import (
     LeftOut,
-    Steps,
     align_without_warning,
     can_keep_bases,
     consecutive_folds,
@@ -37,7 +37,6 @@ from defgpa.model_selection.folds import (
 )
 from defgpa.model_selection.parallel import run_in_parallel
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
-from defgpa.solvers.elastic import Dial
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,57 +226,69 @@ def cross_validate(
     (6, 30, 2)
     """
     unweighted, weighted, rejections = fix_robust_weights(estimator, as_shapes(shapes))
-    model = FoldedModel.fit(unweighted, weighted, refit).add_findings(rejections)
-    if model.full.findings:
-        warn_about(model.full.findings)
-    folds = consecutive_folds(model.full.shapes.n_landmarks, fold_size)
-    left_out = model.leave_out(folds, n_jobs, Steps(len(folds), progress))
-    result = collect_predictions(model.full, left_out, folds, fold_size, model.refit)
+    full, problem = fit_all_landmarks(unweighted, weighted)
+    full = replace(full, findings=(*rejections, *full.findings))
+    if full.findings:
+        warn_about(full.findings)
+    result = leave_folds_out(unweighted, full, problem, fold_size, n_jobs, progress, refit)
     if (fold_finding := result.fold_finding) is not None:
         warn_about([fold_finding])
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedModel:
-    """An estimator fitted to all landmarks, from which folds of landmarks are left out."""
+def fit_all_landmarks(
+    estimator: Any, shapes: Shapes
+) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+    """Fit a copy of an estimator; its findings are in the result, and none is a warning.
 
-    estimator: Any
-    full: Alignment
-    problem: DeformableProblem | ElasticProblem | None = None  # None: of an estimator of one's own
-    dial: Dial | None = None  # of an elastic problem
-    refit: bool = True  # whether every fold is fitted from scratch
+    The warps as they were eliminated are returned, too, where folds can be left out of them.
+    """
+    if type(estimator) not in (DefGPA, ElasticGPA):
+        return align_without_warning(estimator, shapes), None
+    alignment, problem = estimator._fit_shapes(shapes)
+    return estimator._add_input_findings(alignment, problem), problem
 
-    @classmethod
-    def fit(cls, estimator: Any, shapes: Shapes, refit: bool = False) -> FoldedModel:
-        """Fit a copy of the estimator; its findings are kept, and none is a warning."""
-        if type(estimator) not in (DefGPA, ElasticGPA):
-            return cls(estimator, align_without_warning(estimator, shapes))
-        full, problem = estimator._fit_shapes(shapes)
-        full = estimator._add_input_findings(full, problem)
-        dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
-        return cls(estimator, full, problem, dial, refit or not can_keep_bases(estimator, shapes))
 
-    def add_findings(self, findings: tuple[Finding, ...]) -> FoldedModel:
-        """Put findings before those of the fit of all landmarks."""
-        full = replace(self.full, findings=(*findings, *self.full.findings))
-        return replace(self, full=full) if findings else self
+def leave_folds_out(
+    estimator: Any,
+    full: Alignment,
+    problem: DeformableProblem | ElasticProblem | None,
+    fold_size: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+    refit: bool,
+) -> CrossValidation:
+    """Leave every fold of landmarks out of a fit, and collect what is predicted of it.
 
-    def leave_out(self, folds: Sequence[Index], n_jobs: int | None, steps: Steps) -> list[LeftOut]:
-        """Predict the landmarks of every fold without them."""
-        impossible: dict[int, LeftOut] = {}
-        if self.problem is not None:
-            plan = FoldPlan.of(self.problem.local.geometry, self.full.shapes, folds)
-            if not self.refit:
-                (left_out,) = predict_folds(self.problem, [(self.dial, self.full)], plan, steps)
-                return left_out
-            impossible = find_impossible_folds(self.problem, plan)
-            steps.advance(len(impossible))
-        possible = [number for number in range(len(folds)) if number not in impossible]
-        tasks = [(self.estimator, self.full, folds[number]) for number in possible]
-        refitted = run_in_parallel(refit_fold, tasks, n_jobs, lambda _: steps.advance())
-        outcomes = impossible | dict(zip(possible, refitted, strict=True))
-        return [outcomes[number] for number in range(len(folds))]
+    Parameters
+    ----------
+    estimator : DefGPA, EuclideanGPA, AffineGPA or any other
+    full : Alignment
+        By the estimator.
+    problem : DeformableProblem, ElasticProblem or None
+        The warps as the fit eliminated them; None to fit every fold from scratch.
+    fold_size, n_jobs, progress, refit
+        As in ``cross_validate``.
+    """
+    folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
+    impossible: dict[int, LeftOut] = {}
+    if problem is not None:
+        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+        plan = FoldPlan(deformable.local.geometry, full.shapes, folds)
+        if not refit and can_keep_bases(estimator, full.shapes):
+            dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
+            (left_out,) = predict_folds(problem, [(dial, full)], plan, progress)
+            return collect_predictions(full, left_out, folds, fold_size)
+        impossible = find_impossible_folds(deformable, plan)
+    possible = [number for number in range(len(folds)) if number not in impossible]
+    tasks = [(estimator, full, folds[number]) for number in possible]
+    n_done = itertools.count(len(impossible) + 1)
+    refitted = run_in_parallel(
+        refit_fold, tasks, n_jobs, lambda _: progress and progress(next(n_done), len(folds))
+    )
+    outcomes = impossible | dict(zip(possible, refitted, strict=True))
+    left_out = [outcomes[number] for number in range(len(folds))]
+    return collect_predictions(full, left_out, folds, fold_size, refitted=True)
 
 
 def collect_predictions(

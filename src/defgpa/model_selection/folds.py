@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
-from defgpa.arrays import Array, Index, Mask, Progress
+from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
@@ -29,19 +29,6 @@ class LeftOut:
     findings: tuple[Finding, ...] = ()
     error: Exception | None = None
     reference: Array | None = None  # (m', d): that of the fold, in the same frame
-
-
-class Steps:
-    """How much is done of how much, told to whoever listens."""
-
-    def __init__(self, total: int, listener: Progress | None) -> None:
-        self.total, self.done, self._listener = total, 0, listener
-
-    def advance(self, count: int = 1) -> None:
-        """Count further steps as done, and tell the listener."""
-        self.done += count
-        if self._listener is not None and count:
-            self._listener(self.done, self.total)
 
 
 def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:

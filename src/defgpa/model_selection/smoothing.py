@@ -25,12 +25,11 @@ from defgpa.geometry import measure_geometry
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
-    FoldedModel,
     collect_predictions,
+    leave_folds_out,
 )
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
 from defgpa.model_selection.folds import (
-    Steps,
     align_without_warning,
     can_keep_bases,
     consecutive_folds,
@@ -131,7 +130,7 @@ def select_smoothing(
     warp = find_smooth_warp(estimator)
     unweighted, weighted, rejections = fix_robust_weights(estimator, shapes)
     anchor = find_anchor(DEFAULT_GRID if values is None else values)
-    steps = Steps(0, progress)
+    steps = Steps(progress)
     sweep = Sweep(unweighted, warp, weighted, folds, fold_size, n_jobs, steps, anchor)
     if columns is None:
         path = _make_path(sweep, sweep.search_line(values))
@@ -144,6 +143,20 @@ def select_smoothing(
         path = replace(path, findings=(*rejections, *path.findings))
     warn_about(path.findings)
     return path
+
+
+class Steps:
+    """How much is done of how much, reported to a listener."""
+
+    def __init__(self, listener: Progress | None) -> None:
+        self.total, self.done, self._listener = 0, 0, listener
+
+    def report(self, n_done: int, total: int) -> None:
+        """Report that ``n_done`` of the next ``total`` steps are done; if all are, begin anew."""
+        if self._listener is not None:
+            self._listener(self.done + n_done, self.total)
+        if n_done == total:
+            self.done += total
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +261,8 @@ class Sweep:
         for rigidity, estimator in pairs:
             dial = None if rigidity is None else estimator._dial
             positions.append((dial, align_problem(problem, dial, self.shapes)))
-            self.steps.advance()
-        left_out = predict_folds(problem, positions, self._plan, self.steps)
+            self.steps.report(1, 1)
+        left_out = predict_folds(problem, positions, self._plan, self.steps.report)
         points = []
         for (rigidity, _), (_, full), folds in zip(pairs, positions, left_out, strict=True):
             validated = collect_predictions(full, folds, self.folds, self.fold_size)
@@ -259,16 +272,15 @@ class Sweep:
     def _refit(self, smoothing: float, rigidity: float | None, estimator: Any) -> Point:
         """Fit every fold from scratch."""
         full = solve_without_screening(estimator, self.shapes)
-        self.steps.advance()
-        model = FoldedModel(estimator, full)
-        left_out = model.leave_out(self.folds, self.n_jobs, self.steps)
-        validated = collect_predictions(full, left_out, self.folds, self.fold_size, refitted=True)
+        self.steps.report(1, 1)
+        fold_size, n_jobs, report = self.fold_size, self.n_jobs, self.steps.report
+        validated = leave_folds_out(estimator, full, None, fold_size, n_jobs, report, refit=True)
         return Point(smoothing, rigidity, validated)
 
     @cached_property
     def _plan(self) -> FoldPlan:
         geometry = drop_lone_landmarks(self.shapes).geometry.project_to_planes()
-        return FoldPlan.of(geometry, self.shapes, self.folds)
+        return FoldPlan(geometry, self.shapes, self.folds)
 
     def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
         """Return the shapes with warps eliminated, from the common decomposition if it serves.
@@ -294,7 +306,8 @@ class Sweep:
         if not (self._keeps_bases and scales_with_smoothing(warp, self.shapes)):
             return None
         problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
-        return problem if problem.cost.storage == "StoredFactor" else None
+        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
+        return problem if deformable.cost.storage == "StoredFactor" else None
 
 
 def align_problem(

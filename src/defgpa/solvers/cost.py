@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nsmallest
-from typing import Any
 
 import numpy as np
 
@@ -37,14 +36,6 @@ from defgpa.warps import SparseBasis, Warp, WarpFamily, WarpModel
 from defgpa.warps.thin_plate import DeflatedSplines
 
 DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are streamed
-
-
-@dataclass(frozen=True, eq=False)
-class FittedWarps:
-    """The best warps for a reference, and what they leave of the constant vector."""
-
-    coefficients: Any  # of every shape, in whatever form the cost holds them
-    translation: Array  # (m,): P1
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +186,14 @@ class ResidualCost:
         """Return the cost of one shape alone, with the totals of all."""
         return replace(self, factors=(factor,))
 
-    def fit_warps(self, reference: Array) -> FittedWarps:
-        """Compute W = Y Uᵀ S of every batch, (b, l, d), and P1, which needs the same pass."""
-        block = np.column_stack([reference, np.ones(len(reference))])
-        fits = map_blocks(lambda factor: factor.fit_warps(block), self.factors)
-        coefficients, explained = zip(*fits, strict=True)
-        return FittedWarps(coefficients, self.totals - sum(explained[1:], start=explained[0]))
+    def fit_warps(self, reference: Array) -> list[Array]:
+        """Compute W = Y Uᵀ S of every batch, (b, l, d), for a reference (m, d)."""
+        inverses = [factor.ridge.inverse for factor in self.factors]
+        return [y @ u for y, u in zip(inverses, self.project(reference), strict=True)]
+
+    def project_each(self, columns: Array) -> list[Array]:
+        """Compute UᵀX (b, l, k) of every batch, every shape with columns X (n, m, k) of its own."""
+        return [factor.project_each(columns[factor.batch.shapes]) for factor in self.factors]
 
     def make_warps(self, coefficients: Sequence[Array], points: Array) -> tuple[Warp, ...]:
         """Make one warp per shape from the coefficients (b, l, d) of every batch.

@@ -11,18 +11,17 @@ parts of them on a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.diagnostics.checks import check_solution, compute_cohesion
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.geometry import Geometry, Moments, compute_moments
-from defgpa.solvers.cost import FittedWarps
 from defgpa.solvers.covariance_prior import covariance_prior
 from defgpa.solvers.eigen import (
     Method,
@@ -63,8 +62,8 @@ class WarpCost(WeightedCost, Protocol):
         """How the features are stored."""
         ...
 
-    def fit_warps(self, reference: Array) -> FittedWarps:
-        """Fit the warps that best reach a reference (m, d), and compute P1."""
+    def fit_warps(self, reference: Array) -> Any:
+        """Fit the warps that best reach a reference (m, d); return their coefficients."""
         ...
 
 
@@ -126,6 +125,18 @@ class LocalShapes:
 
 
 @dataclass(frozen=True, eq=False)
+class ReferenceFit(Stack):
+    """The reference of some shapes, and what it is made of; those of folds have a leading axis."""
+
+    reference: Array  # (…, m, d)
+    eigenvalues: Array  # (…, d): Λ
+    spectrum: Spectrum
+    proportions: Proportions
+    votes: Index  # (…, n): +1, −1 for a shape mirrored against the reference, 0 if it cannot tell
+    n_agreed: int  # axes that were added since the shapes agree on them
+
+
+@dataclass(frozen=True, eq=False)
 class DeformableFit:
     """The result of :func:`fit_deformable`."""
 
@@ -135,7 +146,6 @@ class DeformableFit:
     diagnostics: SpectralDiagnostics
     findings: tuple[Finding, ...]
     spectrum: Spectrum
-    translation: Array  # (m,): P1
 
 
 def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> DeformableFit:
@@ -154,60 +164,131 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     DeformableFit
         The reference (m, d), Λ, the warps' coefficients, diagnostics and findings.
     """
-    spectrum = find_cheapest_axes(cost, method, shapes.rank)
-    spectrum = add_free_axes(spectrum, cost, shapes.visible, shapes.rank, method)
+    fit = fit_reference(shapes, cost, method)
+    translation = cost.multiply(np.ones((len(fit.reference), 1)))
+    diagnostics, findings = diagnose_reference(shapes, cost, method, fit, translation)
+    return DeformableFit(
+        fit.reference,
+        fit.eigenvalues,
+        cost.fit_warps(fit.reference),
+        diagnostics,
+        findings,
+        fit.spectrum,
+    )
+
+
+def fit_reference(
+    shapes: ShapeSet, cost: WeightedCost, method: Method, start: Array | None = None
+) -> ReferenceFit:
+    """Find the reference of shapes whose warps are eliminated, or of a fold of them.
+
+    Parameters
+    ----------
+    shapes : ShapeSet
+    cost : WeightedCost
+        P of the shapes.
+    method : Method
+        Proportions, centring and eigen-solver.
+    start : ndarray of shape (m, k), optional
+        Nearly spans the cheapest axes.
+
+    Returns
+    -------
+    ReferenceFit
+    """
+    rank = shapes.rank
+    spectrum = find_cheapest_axes(cost, method, rank, start)
+    spectrum = add_free_axes(spectrum, cost, shapes.visible, rank, method)
     moments = shapes.moments(spectrum.axes)
     proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
-    wider = spectrum
-    if proportions.determined:
-        wider = add_agreed_axes(spectrum, proportions.matrix, shapes, cost, method)
-    n_agreed = wider.n_axes - spectrum.n_axes
+    n_agreed = 0
+    if method.by_rigidity and proportions.determined and spectrum.axes.shape[1] == rank:
+        counts, wide = count_agreed_axes(
+            spectrum[None],
+            proportions.matrix[None],
+            lambda count: find_cheapest_axes(cost, method, count)[None],
+            lambda _, axes: shapes.moments(axes[0])[None],
+            rank,
+            cost.n_shapes,
+            method.tuning,
+        )
+        n_agreed = int(counts[0]) - rank
     if n_agreed:
-        spectrum, moments = wider, shapes.moments(wider.axes)
+        spectrum = wide[0].truncate(rank + n_agreed)
+        moments = shapes.moments(spectrum.axes)
         proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
-
     reference = spectrum.axes @ proportions.matrix
     signs = choose_signs(reference)
     sides = find_sides(moments, proportions.matrix * signs)
     signs[0] *= sides.majority  # the first column is negated where most shapes are mirrored
-    reference *= signs
+    votes = sides.votes * sides.majority
+    return ReferenceFit(reference * signs, eigenvalues, spectrum, proportions, votes, n_agreed)
 
-    excess = compute_excess(spectrum, proportions.matrix)
-    warps = cost.fit_warps(reference)
-    diagnostics, findings = diagnose_reference(
-        shapes,
-        cost,
-        method,
-        spectrum,
-        proportions,
-        reference,
-        sides.votes * sides.majority,
-        warps.translation,
-        excess,
-        n_agreed,
-    )
-    return DeformableFit(
-        reference,
-        eigenvalues,
-        warps.coefficients,
-        diagnostics,
-        findings,
-        spectrum,
-        warps.translation,
-    )
+
+def count_agreed_axes(
+    spectrum: Spectrum,
+    matrix: Array,
+    find_axes: Callable[[int], Spectrum],
+    compute_moments: Callable[[Index, Array], Moments],
+    rank: int,
+    n_shapes: int,
+    tuning: Tuning,
+) -> tuple[Index, Spectrum]:
+    """Count the axes that cost about as much as the dearest of d and that the shapes agree on.
+
+    Where shapes are thin in a direction, noise makes it as dear as a bend of the long ones, and the
+    eigenproblem may take the bend, or a mixture of both. If the shapes surely have a part in the
+    dearest axis or in one of its rivals, rigidity chooses among all up to the last in which they
+    are likely to have one. The thinner the reference, the more a bend may cost and still be a
+    rival; where the dearest of d axes costs nothing but rounding, none is.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of g folds, with ``rank`` axes each; a fit is one of them.
+    matrix : ndarray of shape (g, rank, d)
+        A of the references made of these axes.
+    find_axes : callable
+        Takes a number of axes, and returns the spectrum (g, …) with so many.
+    compute_moments : callable
+        Takes the numbers of h folds and axes (h, m, k) of theirs; returns their moments.
+    rank, n_shapes : int
+    tuning : Tuning
+
+    Returns
+    -------
+    ndarray of shape (g,)
+        The number of axes of the reference; ``rank`` where the shapes agree on no more.
+    Spectrum
+        At least so many axes of every fold.
+    """
+    extents, dearest = np.linalg.svd(matrix, compute_uv=False), spectrum.values[:, rank - 1]
+    longest = extents[:, 0]
+    thinness = longest / np.maximum(extents[:, rank - 1], FLAT * longest)
+    limit = np.minimum(tuning.rival_cost * thinness * dearest, tuning.rival_share * n_shapes)
+    is_rounding = dearest <= 1e3 * np.finfo(np.float64).eps * n_shapes
+    limit = np.where(is_rounding, -np.inf, limit)
+
+    max_axes, n_wanted = min(tuning.max_axes, spectrum.axes.shape[1] - 2), rank
+    while n_wanted < max_axes and (spectrum.values[:, -1] < limit).any():
+        n_wanted = min(2 * n_wanted + 1, max_axes)
+        spectrum = find_axes(n_wanted)
+    n_rivals = (spectrum.values[:, :n_wanted] < limit[:, None]).sum(axis=1)
+    counts = np.full(len(limit), rank)
+    for n_axes in np.unique(n_rivals[n_rivals > rank]).tolist():
+        group = np.flatnonzero(n_rivals == n_axes)
+        moments = compute_moments(group, spectrum.axes[group, :, :n_axes])
+        proportions = fit_rigid_proportions(moments, tuning.max_rounds)
+        agreement = measure_agreement(moments, proportions.matrix)
+        numbers = np.arange(1, n_axes + 1)
+        count = np.where(agreement > tuning.likely_agreement, numbers, rank).max(axis=1)
+        is_sure = agreement[:, rank - 1 :].max(axis=1) > tuning.sure_agreement
+        counts[group] = np.where(is_sure, count, rank)
+    return counts, spectrum
 
 
 def diagnose_reference(
-    shapes: ShapeSet,
-    cost: WarpCost,
-    method: Method,
-    spectrum: Spectrum,
-    proportions: Proportions,
-    reference: Array,
-    votes: Index,
-    translation: Array,
-    excess: float,
-    n_agreed: int,
+    shapes: ShapeSet, cost: WarpCost, method: Method, fit: ReferenceFit, translation: Array
 ) -> tuple[SpectralDiagnostics, tuple[Finding, ...]]:
     """Collect the diagnostics of a reference, and what they find.
 
@@ -217,37 +298,30 @@ def diagnose_reference(
     cost : WarpCost
         Of the warps: that of the shapes themselves, also for a fold.
     method : Method
-    spectrum : Spectrum
-        The axes of which the reference is made.
-    proportions : Proportions
-    reference : ndarray of shape (m, d)
-    votes : ndarray of shape (n,)
-        The side each shape is on.
-    translation : ndarray of shape (m,)
+    fit : ReferenceFit
+    translation : ndarray
         P1.
-    excess : float
-        Relative excess of the cost over the optimum for the same Λ.
-    n_agreed : int
-        The axes that were added since the shapes agree on them.
     """
-    axes, visible, rank = spectrum.axes, shapes.visible, shapes.rank
-    directions = find_reference_directions(axes, reference, rank)
+    spectrum, proportions, reference = fit.spectrum, fit.proportions, fit.reference
+    visible, rank, last = shapes.visible, shapes.rank, spectrum.axes.shape[1] - 1
     # the relative standard error of the loosest direction of A
     firmness = np.maximum(proportions.firmness, FLAT**2)
     looseness = proportions.residual / np.sqrt(shapes.n_dims * visible.sum() * firmness)
+    values = spectrum.values[np.isfinite(spectrum.values)]
+    has_gap = len(values) > last + 1 and values[-1] > 0.0
     diagnostics = SpectralDiagnostics(
-        spectrum=spectrum.values,
-        gap=float(spectrum.gap),
-        cohesion=compute_cohesion(axes, spectrum.next_vector, visible, rank),
+        spectrum=values,
+        gap=float(1.0 - values[last] / values[-1]) if has_gap else 0.0,
+        cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank),
         translation_cost=float(np.linalg.norm(translation)),
         offset=float(np.linalg.norm(reference.mean(axis=0))),
         extent=float(np.abs(reference).max()),
-        votes=votes,
+        votes=fit.votes,
         condition=cost.condition,
         free_directions=cost.rank_deficiency,
         residuals=spectrum.residuals,
         converged=bool(spectrum.converged),
-        excess=excess,
+        excess=compute_excess(spectrum, proportions.matrix),
         similarity_residual=float(proportions.residual),
         looseness=float(looseness),
         proportions_converged=bool(proportions.converged),
@@ -258,67 +332,12 @@ def diagnose_reference(
         method=spectrum.method,
         storage=cost.storage,
         n_products=int(spectrum.n_products),
-        n_agreed_axes=n_agreed,
+        n_agreed_axes=fit.n_agreed,
     )
-    findings = check_solution(
-        diagnostics, directions, shapes.names, shapes.landmarks, method.tuning
-    )
+    directions = find_reference_directions(spectrum.axes, reference, rank)
+    names, landmarks = shapes.names, shapes.landmarks
+    findings = check_solution(diagnostics, directions, names, landmarks, method.tuning)
     return diagnostics, tuple(findings)
-
-
-def add_agreed_axes(
-    spectrum: Spectrum,
-    matrix: Array,
-    shapes: ShapeSet,
-    cost: WeightedCost,
-    method: Method,
-) -> Spectrum:
-    """Add axes that cost about as much as the dearest of d, if the shapes agree on them.
-
-    Where shapes are thin in a direction, noise makes it as dear as a bend of the long ones, and the
-    eigenproblem may take the bend, or a mixture of both. If the shapes surely have a part in the
-    dearest axis or in one of its rivals, rigidity chooses among all up to the last in which they
-    are likely to have one. ``matrix`` (k, d) is A of the reference made of the axes so far.
-    """
-    tuning, rank = method.tuning, shapes.rank
-    if not method.by_rigidity or spectrum.n_axes > rank:
-        return spectrum
-    limit = compute_rival_limit(spectrum.values, matrix, rank, cost.n_shapes, tuning)
-    if not spectrum.next_value < limit:
-        return spectrum
-    max_axes, n_wanted, wide = min(tuning.max_axes, cost.n_landmarks - 2), rank, spectrum
-    while n_wanted < max_axes and wide.next_value < limit:
-        n_wanted = min(2 * n_wanted + 1, max_axes)
-        wide = find_cheapest_axes(cost, method, n_wanted)
-    wide = wide.truncate(max(rank, int((wide.values[: wide.n_axes] < limit).sum())))
-    n_axes = int(count_agreed_axes(shapes.moments(wide.axes), rank, tuning))
-    return spectrum if n_axes == rank else wide.truncate(n_axes)
-
-
-def count_agreed_axes(moments: Moments, rank: int, tuning: Tuning) -> Index:
-    """Count the axes (…) in which the shapes have a part, ``rank`` where they do not surely."""
-    proportions = fit_rigid_proportions(moments, tuning.max_rounds)
-    agreement = measure_agreement(moments, proportions.matrix)
-    numbers = np.arange(1, agreement.shape[-1] + 1)
-    count = np.where(agreement > tuning.likely_agreement, numbers, rank).max(axis=-1)
-    is_sure = agreement[..., rank - 1 :].max(axis=-1) > tuning.sure_agreement
-    return np.where(is_sure, count, rank)
-
-
-def compute_rival_limit(
-    values: Array, matrix: Array, rank: int, n_shapes: int, tuning: Tuning
-) -> Array:
-    """Compute the cost (…) below which further axes are rivals of the dearest of d.
-
-    The thinner the reference, A (…, k, d), the more a bend may cost and still be one. Where the
-    dearest of the axes costs nothing but rounding, none is.
-    """
-    extents, dearest = np.linalg.svd(matrix, compute_uv=False), values[..., rank - 1]
-    longest = extents[..., 0]
-    thinness = longest / np.maximum(extents[..., rank - 1], FLAT * longest)
-    limit = np.minimum(tuning.rival_cost * thinness * dearest, tuning.rival_share * n_shapes)
-    is_rounding = dearest <= 1e3 * np.finfo(np.float64).eps * n_shapes
-    return np.asarray(np.where(is_rounding, -np.inf, limit))
 
 
 def choose_signs(axes: Array) -> Array:
@@ -351,7 +370,7 @@ def compute_excess(spectrum: Spectrum, matrix: Array) -> float:
 
     Λ is that of the metric of the eigenproblem.
     """
-    values = np.maximum(spectrum.values[: spectrum.n_axes], 0.0)
+    values = np.maximum(spectrum.values[:-1], 0.0)
     if spectrum.mixing is not None:
         matrix = turn_to_principal_axes(np.asarray(np.linalg.inv(spectrum.mixing) @ matrix))
     squares = matrix * matrix

@@ -102,7 +102,7 @@ class Spectrum(Stack):
     """The k cheapest axes of a cost; those of several folds have a leading axis …."""
 
     axes: Array  # (…, m, k): orthonormal columns, cheapest first
-    values: Array  # (…, ≥ k + 1): the smallest eigenvalues, ascending; k if there are no more
+    values: Array  # (…, k + 1): the smallest eigenvalues, ascending; the last ∞ if there is none
     residuals: Array  # (…, k): ‖Px − σx‖
     next_vector: Array  # (…, m): the cheapest direction that is not among the axes
     converged: Mask | bool  # (…): whether the residuals reached their tolerance
@@ -110,29 +110,9 @@ class Spectrum(Stack):
     n_products: Index | int  # (…): with P; 0 for the dense solver
     mixing: Array | None = None  # (…, k, k): T; axis k of the cost is axes @ T[:, k]; None: T = I
 
-    @property
-    def n_axes(self) -> int:
-        """The number of axes, k."""
-        return int(self.axes.shape[-1])
-
-    @property
-    def next_value(self) -> Array:
-        """(…): the eigenvalue after those of the axes; infinite if there is none."""
-        if self.values.shape[-1] > self.n_axes:
-            return np.asarray(self.values[..., self.n_axes])
-        return np.full(self.values.shape[:-1], np.inf)
-
-    @property
-    def gap(self) -> Array:
-        """(…): (σ_{k+1} − σ_k) / σ_{k+1}; 0 if there is no next eigenvalue."""
-        following = self.next_value
-        is_finite = (following > 0.0) & np.isfinite(following)
-        last = self.values[..., self.n_axes - 1]
-        return np.where(is_finite, 1.0 - last / np.where(is_finite, following, 1.0), 0.0)
-
     def truncate(self, count: int) -> Spectrum:
         """Return the spectrum of the first axes, with the next one to judge them by."""
-        if count == self.n_axes:
+        if count == self.axes.shape[-1]:
             return self
         return replace(
             self,
@@ -219,7 +199,7 @@ def add_free_axes(
 ) -> Spectrum:
     """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
     tuning, n_shapes = method.tuning, cost.n_shapes
-    may_be_free = method.by_rigidity and spectrum.next_value < tuning.free_value * n_shapes
+    may_be_free = method.by_rigidity and spectrum.values[-1] < tuning.free_value * n_shapes
     if not may_be_free or visible.all():
         return spectrum
     if (
@@ -241,7 +221,7 @@ def _count_free_axes(
 ) -> int:
     """Count the axes that are free, beyond the ``rank`` that always are."""
     count = rank
-    while count < spectrum.n_axes and spectrum.values[count] < tuning.free_value * n_shapes:
+    while count < spectrum.axes.shape[1] and spectrum.values[count] < tuning.free_value * n_shapes:
         axes, direction = spectrum.axes[:, :count], spectrum.axes[:, count]
         if not compute_cohesion(axes, direction, visible, rank) < tuning.hinge_cohesion:
             break
@@ -319,6 +299,7 @@ def find_lowest_axes(matrices: Array, count: int) -> Spectrum:
         errors = matrices[i] @ vectors[i, :, :count] - vectors[i, :, :count] * values[i, :count]
         residuals[i] = np.linalg.norm(errors, axis=0)
     axes, following = vectors[:, :, :count], vectors[:, :, last]
+    values = np.hstack([values, np.full((len(values), count - last), np.inf)])
     sure, zeros = np.ones(len(values), dtype=bool), np.zeros(len(values), dtype=np.intp)
     return Spectrum(axes, values, residuals, following, sure, "dense", zeros)
 
@@ -357,7 +338,7 @@ class Iterative:
         )
         return Spectrum(
             pairs.vectors[:, :count],
-            pairs.values,
+            np.append(pairs.values, np.inf)[: count + 1],
             pairs.residuals[:count],
             pairs.vectors[:, min(count, pairs.vectors.shape[1] - 1)],
             pairs.converged,

@@ -1,12 +1,10 @@
 r"""The warps of the elastic family: deformable ones, their linear parts drawn to the poses.
 
-The best warp onto S has the weights W of the deformable method, less κ times the linear map T by
-which those depart from the pose,
+The best warp onto S is the deformable one, less κ times the linear map T by which it departs from
+the pose. Affine maps are among the features and free, so it is the ridge regression of the shape
+onto S − κ D̄T:
 
     warp(x) = features(x) @ W − κ (x − x̄) T,       T = scatter⁺ D̄ᵀS − s R.
-
-Affine maps are among the features and free: with D̄ = Q K, their weights are those of the ridge
-regression itself, Y UᵀD̄ = Y (UᵀQ) K.
 """
 
 from __future__ import annotations
@@ -18,56 +16,46 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
+from defgpa.geometry import Geometry, compute_moments
 from defgpa.solvers.centred_sums import CentredSums, orthonormalise, weigh_points
 from defgpa.solvers.cost import ResidualCost, build_cost
-from defgpa.solvers.elastic import Anchors, Dial, Elastic
-from defgpa.solvers.elimination import Factor, StoredFactor
+from defgpa.solvers.elastic import Anchors, Dial
+from defgpa.solvers.proportions import find_sides
 from defgpa.solvers.registration import measure_new_shape
 from defgpa.warps import Warp, WarpModel
 
 
-def project_linear_maps(
-    cost: ResidualCost, rows: Array, weighted_rows: Array, names: Sequence[str]
-) -> list[Array]:
-    """(b, l, d) of every batch: UᵀQ, for rows (n, d, m) of Q; an error unless linear maps are free.
+def require_free_linear_maps(cost: ResidualCost, geometry: Geometry, names: Sequence[str]) -> None:
+    """Raise an error unless linear maps are among the features, and free.
 
-    They are where UUᵀQ = ΓQ, and UUᵀ ≼ Γ: where ‖UᵀQ‖² is QᵀΓQ. ``weighted_rows`` are (ΓQ)ᵀ.
+    They are where UUᵀQ = ΓQ, and UUᵀ ≼ Γ: where ‖UᵀQ‖² is QᵀΓQ, Q a basis of the centred points.
     """
-    projections = [_project_batch(factor, rows[factor.batch.shapes].mT) for factor in cost.factors]
+    basis = orthonormalise(geometry.centred, geometry.scatter)
+    masses = np.einsum("nmd,nmd->nd", basis, weigh_points(basis, geometry.weights))
+    projections = cost.project_each(basis)
     lengths = np.concatenate([np.einsum("bld,bld->bd", batch, batch) for batch in projections])
-    left = np.einsum("ndm,ndm->nd", rows, weighted_rows) - lengths
-    charged = (left > 1e-6).any(axis=1)
-    if charged.any():
-        culprits = format_names(names[int(i)] for i in np.flatnonzero(charged))
+    is_charged = (masses - lengths > 1e-6).any(axis=1)
+    if is_charged.any():
+        culprits = format_names(names[int(i)] for i in np.flatnonzero(is_charged))
         raise DefgpaError(
             "The 'warp' parameter of ElasticGPA must contain all affine maps and not charge them: "
             "a pose is one, and the rigidity alone says what departing from it costs. It does not "
             f"for shape {culprits}. Add the coordinates and a constant to its features, with rows "
             "of zeros in its penalty (RadialBasis: polynomial_degree=1)."
         )
-    return projections
 
 
-def _project_batch(factor: Factor, columns: Array) -> Array:
-    """Compute U_iᵀX_i (b, l, k), every shape of a batch with columns X_i (b, m, k) of its own."""
-    if isinstance(factor, StoredFactor):
-        return factor.rows @ columns
-    projections = [factor.restrict_to_shape(i).project(x) for i, x in enumerate(columns)]
-    return np.concatenate(projections)
+def fit_elastic_warps(
+    cost: ResidualCost, geometry: Geometry, reference: Array, departures: Array, points: Array
+) -> tuple[Warp, ...]:
+    """Fit one warp per shape onto S − κ D̄T, for S (m, d) and κT (n, d, d).
 
-
-def compute_elastic_coefficients(
-    cost: ResidualCost, linear: Sequence[Array], weighted_rows: Array, fit: Elastic
-) -> list[Array]:
-    """Compute the coefficients W − κ Y (UᵀQ) (QᵀΓD̄ T) of every batch, (b, l, d)."""
-    assert isinstance(fit.anchors.sums, CentredSums)
-    departures = weighted_rows @ fit.anchors.sums.geometry.centred @ fit.departures
-    free = cost.fit_warps(fit.reference).coefficients
-    return [
-        coefficients
-        - fit.dial.firmness * factor.ridge.inverse @ (projections @ departures[factor.batch.shapes])
-        for coefficients, factor, projections in zip(free, cost.factors, linear, strict=True)
-    ]
+    Each knows its landmarks, ``points`` (n, m, d).
+    """
+    projections = cost.project_each(reference - geometry.centred @ departures)
+    inverses = [factor.ridge.inverse for factor in cost.factors]
+    coefficients = [y @ u for y, u in zip(inverses, projections, strict=True)]
+    return cost.make_warps(coefficients, points)
 
 
 @dataclass(frozen=True)
@@ -81,13 +69,9 @@ class ElasticRegistration:
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """In closed form: the pose depends on the reference alone."""
         geometry = measure_new_shape(points, weights)
-        cost, rows = (
-            build_cost(geometry, self.model),
-            orthonormalise(geometry.centred, geometry.scatter),
-        )
-        weighted_rows = weigh_points(rows.mT, geometry.weights).mT
-        linear = project_linear_maps(cost, rows, weighted_rows, ("given",))
-        anchors = Anchors.of(geometry, reference)
-        fit = Elastic(reference, anchors, Dial(self.rigidity, self.scaling), ())
-        coefficients = compute_elastic_coefficients(cost, linear, weighted_rows, fit)
-        return cost.make_warps(coefficients, points[None])[0]
+        votes = find_sides(compute_moments(reference, geometry), np.eye(points.shape[1])).votes
+        anchors = Anchors(CentredSums(geometry), np.where(votes < 0, -1.0, 1.0))
+        _, departures = anchors.measure_departures(reference[None], self.scaling)
+        departures = Dial(self.rigidity, self.scaling).firmness * departures[0]
+        cost = build_cost(geometry, self.model)
+        return fit_elastic_warps(cost, geometry, reference, departures, points[None])[0]

@@ -328,15 +328,10 @@ class Factor(ABC):
     def stack_rows(self) -> Array:
         """Return Uᵀ of all shapes of the batch below each other, (b·l, m)."""
 
-    def fit_warps(self, block: Array) -> tuple[Array, Array]:
-        """Compute W = Y Uᵀ S (b, l, d), and Σ U Uᵀ1 (m,), from a block [S 1] (m, d + 1)."""
-        projections, m = self.project(block), len(block)
-        explained = np.zeros((m, 1))
-        at_a_time = m if m <= self.batch.tuning.whole_image_landmarks else self.landmarks_at_a_time
-        for start in range(0, m, at_a_time):
-            landmarks = slice(start, start + at_a_time)
-            self.expand(projections[..., -1:], explained[landmarks], landmarks)
-        return self.ridge.inverse @ projections[..., :-1], explained[:, 0]
+    def project_each(self, columns: Array) -> Array:
+        """Compute UᵀX (b, l, k), every shape with columns X (b, m, k) of its own."""
+        projections = [self.restrict_to_shape(i).project(x) for i, x in enumerate(columns)]
+        return np.concatenate(projections)
 
     def feature_rows(self, landmarks: Index) -> Array:
         """Compute the rows of U of these landmarks, transposed (b, l, p)."""
@@ -361,6 +356,10 @@ class StoredFactor(Factor):
         b, l, _ = self.rows.shape
         # (Xᵀ U)ᵀ: BLAS reads U twice as fast from this side; @ would hold up other threads
         return np.dot(block.T, self.stack_rows().T).T.reshape(b, l, -1)
+
+    def project_each(self, columns: Array) -> Array:
+        """Compute UᵀX (b, l, k), every shape with columns X (b, m, k) of its own."""
+        return self.rows @ columns
 
     def multiply(self, block: Array) -> Array:
         """Compute Σ U Uᵀ X (m, k), some rows of Uᵀ at a time, to find them in the cache."""

@@ -96,7 +96,7 @@ class FeatureSpace:
             spectra.append(
                 Spectrum(
                     np.ascontiguousarray(remaining_axes[:, :count]),
-                    scale * eigenpairs.values,
+                    scale * eigenpairs.values[: count + 1],
                     scale * eigenpairs.residuals[:count],
                     remaining_axes[:, count],
                     eigenpairs.converged,

@@ -17,16 +17,9 @@ from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.deformable import LocalShapes
-from defgpa.solvers.eigen import (
-    ChangedCost,
-    Method,
-    Spectrum,
-    add_free_axes,
-    find_cheapest_axes,
-)
+from defgpa.solvers.deformable import LocalShapes, fit_reference
+from defgpa.solvers.eigen import ChangedCost, Method, Spectrum
 from defgpa.solvers.leave_out import SINGULAR
-from defgpa.solvers.proportions import choose_proportions
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,20 +85,14 @@ def find_reference_without(
     require_linkage(visible, local.names, local.n_dims)
     points = np.where(visible[..., None], geometry.points, np.nan)
     weights = geometry.weights
-    masses = (geometry.visible if weights is None else weights)[shape, landmarks]
+    masses = (local.visible if weights is None else weights)[shape, landmarks]
     if weights is not None:
         weights = np.where(visible, weights, 0.0)
-    remaining = replace(
-        local, geometry=measure_geometry(points, visible, weights).project_to_planes()
-    )
+    geometry = measure_geometry(points, visible, weights).project_to_planes()
+    remaining = replace(local, geometry=geometry, visible=visible)
     totals = np.array(cost.totals)
     totals[landmarks] -= masses
     solved = np.linalg.solve(inner, rows)
     reduced = ReducedCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, totals, rows, solved)
     start = np.column_stack([spectrum.axes, spectrum.next_vector])
-    axes = find_cheapest_axes(reduced, method, spectrum.n_axes, start)
-    if spectrum.n_axes == local.rank:
-        axes = add_free_axes(axes, reduced, visible, local.rank, method)
-    moments = remaining.moments(axes.axes)
-    proportions, _ = choose_proportions(moments, method, remaining.prior)
-    return np.asarray(axes.axes @ proportions.matrix)
+    return fit_reference(remaining, reduced, method, start).reference

@@ -35,7 +35,7 @@ class RidgeRegistration:
     def warp(self, points: Array, reference: Array, weights: Array | None = None) -> Warp:
         """Fit W = (FᵀΓF + R)⁻¹ FᵀΓ S."""
         cost = build_cost(measure_new_shape(points, weights), self.model)
-        return cost.make_warps(cost.fit_warps(reference).coefficients, points[None])[0]
+        return cost.make_warps(cost.fit_warps(reference), points[None])[0]
 
 
 @dataclass(frozen=True)
