@@ -70,6 +70,17 @@ def test_half_of_a_shape_that_is_labelled_as_the_other_side_does_not_excuse_itse
     assert (score_residuals(distances, 2, exchanged).scores[3, wrong] > 5).all()
 
 
+def test_exchanged_pair_is_recognised_though_each_lies_off_the_place_of_the_other():
+    """Their squared distances decide together; a landmark in its place is no pair of its own."""
+    reference = np.column_stack([np.tile(np.arange(6.0), 2), np.repeat([0.0, 1.0], 6)])
+    shapes = np.stack([reference] * 5) + 0.01
+    shapes[2] = reference + 0.02
+    shapes[2, [1, 8]] = reference[[8, 1]] + [[0.75, 0.0], [0.0, 0.2]]
+    shapes[2, 4] = reference[4]
+    exchanged = find_exchanged(Superimposition(reference, shapes))
+    assert np.argwhere(exchanged).tolist() == [[2, 1], [2, 8]]
+
+
 def test_pairs_exchanged_over_four_standard_deviations_are_rejected():
     """Each is too near its own place to be rejected, but lies in the place of the other."""
     rng = np.random.default_rng(0)

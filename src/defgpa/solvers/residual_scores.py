@@ -18,7 +18,7 @@ _MAX_DOUBTED_SHARE = 1 / 3  # of the shapes: where more have such landmarks, sha
 _SIMILARITY_GAIN = (
     1.2  # of the residuals of warps: where those of similarities are smaller, they judge
 )
-_EXCHANGED_RATIO = 1 / 2  # of its distance from its own place: so near is a landmark to the other's
+_EXCHANGED_RATIO = 1 / 2  # of the squared distances of a pair to its places: so little if exchanged
 _EXCHANGED_FACTOR = 2.0  # on the scores of such landmarks
 _DOUBTFUL_LEVEL = 1.5  # of the median residual of a shape, against that of the others
 _EARLY_SCALE = 3.0  # score at which a Geman-McClure weight is a quarter
@@ -77,7 +77,7 @@ def judge_by_similarities(
 
 
 def find_exchanged(rigid: Superimposition) -> Mask:
-    """Find pairs of landmarks (n, m) of a shape each of which lies near the place of the other.
+    """Find pairs of landmarks (n, m) of a shape that fit the places of each other far better.
 
     A side that was labelled as the other makes half of the residuals of a shape large. Their median
     must not excuse them.
@@ -87,12 +87,15 @@ def find_exchanged(rigid: Superimposition) -> Mask:
     levels = median_of_finite(distances, 1)
     for shape in np.flatnonzero(levels > _DOUBTFUL_LEVEL * np.nanmedian(levels)):
         visible = np.flatnonzero(np.isfinite(distances[shape]))
-        to_places = cdist(rigid.superimposed[shape, visible], rigid.reference[visible])
-        own_distances = np.diag(to_places)
-        is_nearer = np.maximum(to_places, to_places.T) < _EXCHANGED_RATIO * np.minimum.outer(
-            own_distances, own_distances
+        squares = cdist(rigid.superimposed[shape, visible], rigid.reference[visible], "sqeuclidean")
+        in_place = np.diag(squares)
+        totals = np.add.outer(in_place, in_place)
+        ratios = np.divide(
+            squares + squares.T, totals, out=np.ones_like(totals), where=totals > 0.0
         )
-        exchanged[shape, visible] = is_nearer.any(axis=1)
+        partners = ratios.argmin(axis=1)
+        is_mutual = partners[partners] == np.arange(len(partners))
+        exchanged[shape, visible] = is_mutual & (ratios.min(axis=1) < _EXCHANGED_RATIO)
     return exchanged
 
 
