@@ -34,11 +34,11 @@ class Superimposition(NamedTuple):
 
     def refit(self, weights: Array) -> Superimposition:
         """Superimpose by weighted least squares, onto a reference of weighted means."""
-        finite = np.nan_to_num(self.superimposed)
-        motions = _fit_similarities(self.reference, finite, weights)
-        superimposed = motions.inverse()(self.superimposed)
+        columns = np.ascontiguousarray(self.superimposed.mT)
+        motion = _fit_similarities(self.reference, np.nan_to_num(columns), weights)
+        superimposed = _superimpose(motion, columns)
         means = _compute_weighted_means(np.nan_to_num(superimposed), weights)
-        return Superimposition(means, superimposed)
+        return Superimposition(means, superimposed.mT)
 
 
 def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Superimposition:
@@ -63,17 +63,18 @@ def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Su
     visible = weights > 0
     scaled = _scale_by_medians(np.where(visible[..., np.newaxis], points, np.nan))
     reference = fit_rigid(scaled, SIMILARITY).reference
+    columns = np.ascontiguousarray(scaled.mT)
     reweighted, n_rounds = weights, _FIRST_ROUNDS
     for _ in range(max_rounds):
-        motion, reweighted = _reweight(reference, scaled, weights, reweighted, n_rounds)
+        motion, reweighted = _reweight(reference, columns, weights, reweighted, n_rounds)
         n_rounds = _FURTHER_ROUNDS  # from the weights of the last reference on
-        superimposed = motion.inverse()(scaled)
-        previous, reference = reference, _compute_spatial_medians(superimposed, weights, reference)
-        reference = _scale_by_medians(reference)
+        superimposed = _superimpose(motion, columns)
+        previous, medians = reference, _compute_spatial_medians(superimposed, weights, reference)
+        reference = _scale_by_medians(medians)
         if procrustes_distance(reference, previous) < _REFERENCE_TOL:
             break
-    motion, _ = _reweight(reference, scaled, weights, reweighted, n_rounds)
-    return Superimposition(reference, motion.inverse()(scaled))
+    motion, _ = _reweight(reference, columns, weights, reweighted, n_rounds)
+    return Superimposition(reference, _superimpose(motion, columns).mT)
 
 
 def _scale_by_medians(points: Array) -> Array:
@@ -88,17 +89,19 @@ def _scale_by_medians(points: Array) -> Array:
 
 def fit_similarities_in_l1(reference: Array, points: Array, weights: Array) -> Motion:
     """Find the similarity in the L1 norm that brings a reference (m, d) to each shape (n, m, d)."""
-    return _reweight(reference, points, weights, weights, _FIRST_ROUNDS)[0]
+    columns = np.ascontiguousarray(points.mT)
+    return _reweight(reference, columns, weights, weights, _FIRST_ROUNDS)[0]
 
 
 def _reweight(
-    reference: Array, points: Array, weights: Array, reweighted: Array, n_rounds: int
+    reference: Array, columns: Array, weights: Array, reweighted: Array, n_rounds: int
 ) -> tuple[Motion, Array]:
     """Fit similarities by rounds of least squares, a square divided by its distance.
 
     Parameters
     ----------
-    reference, points, weights : array (m, d), (n, m, d), (n, m)
+    reference, columns, weights : array (m, d), (n, d, m), (n, m)
+        The shapes have one coordinate a row, in which sums over landmarks are fast.
     reweighted : array (n, m)
         Weights over distances to begin with.
 
@@ -108,18 +111,18 @@ def _reweight(
     array (n, m)
         Weights over distances.
     """
-    finite = np.nan_to_num(points)
+    finite = np.nan_to_num(columns)
     for _ in range(n_rounds):
         motion = _fit_similarities(reference, finite, reweighted)
-        images = motion(reference)
-        distances = compute_lengths(np.subtract(points, images, out=images))
+        images = motion.matrix.mT @ reference.T + motion.translation[..., np.newaxis]
+        distances = compute_lengths(np.subtract(columns, images, out=images).mT)
         floors = 0.1 * median_of_finite(distances, 1)[:, np.newaxis] + 1e-12
         reweighted = np.nan_to_num(weights / np.maximum(distances, floors))
     return motion, reweighted
 
 
-def _fit_similarities(reference: Array, points: Array, weights: Array) -> Motion:
-    """Fit a reference (m, d) to finite shapes (n, m, d) by similarities with weights (n, m).
+def _fit_similarities(reference: Array, columns: Array, weights: Array) -> Motion:
+    """Fit a reference (m, d) to finite shapes (n, d, m) by similarities with weights (n, m).
 
     As `fit_motions`, in a fraction of its time: one reference for all, of about their size and
     about the origin as they are, and nobody asks whether a rotation is determined.
@@ -127,16 +130,22 @@ def _fit_similarities(reference: Array, points: Array, weights: Array) -> Motion
     n_dims = reference.shape[-1]
     design = np.column_stack([reference, np.ones(len(reference))])
     totals = np.maximum(weights.sum(axis=1), _TINY)
-    sums = design.T @ (weights[..., np.newaxis] * points)
+    sums = (weights[:, np.newaxis] * columns) @ design
     means = weights @ reference / totals[:, np.newaxis]
     spreads = weights @ (reference**2).sum(axis=1) - totals * (means**2).sum(axis=1)
-    cross = sums[:, :n_dims] - means[..., np.newaxis] * sums[:, n_dims:]
-    rotation, explained = find_nearest_orthogonal(cross, np.ones(len(points)))
+    cross = sums[..., :n_dims].mT - means[..., np.newaxis] * sums[:, np.newaxis, :, n_dims]
+    rotation, explained = find_nearest_orthogonal(cross, np.ones(len(columns)))
     scale = np.where(explained > 0, explained / np.maximum(spreads, _TINY), 1.0)
-    centres = sums[:, n_dims] / totals[:, np.newaxis]
+    centres = sums[..., n_dims] / totals[:, np.newaxis]
     turned = np.squeeze(means[:, np.newaxis] @ rotation, axis=1)
     translation = centres - scale[:, np.newaxis] * turned
     return Motion(rotation, scale, translation, determined=explained > 0)
+
+
+def _superimpose(motion: Motion, columns: Array) -> Array:
+    """Bring shapes (n, d, m) back to the reference that motions brought to them."""
+    back = motion.inverse()
+    return np.asarray(back.matrix.mT @ columns + back.translation[..., np.newaxis])
 
 
 def _compute_spatial_medians(
@@ -146,19 +155,19 @@ def _compute_spatial_medians(
 
     Parameters
     ----------
-    superimposed, weights : array (n, m, d), (n, m)
+    superimposed, weights : array (n, d, m), (n, m)
     start : array (m, d)
     """
-    medians, points = start, np.nan_to_num(superimposed)
+    medians, finite = start, np.nan_to_num(superimposed)
     for _ in range(n_rounds):
-        distances = compute_lengths(superimposed - medians)
+        distances = compute_lengths((superimposed - medians.T).mT)
         floors = 0.05 * median_of_finite(distances, 0) + 1e-12
         pulls = np.nan_to_num(weights / np.maximum(distances, floors))
-        medians = _compute_weighted_means(points, pulls)
+        medians = _compute_weighted_means(finite, pulls)
     return medians
 
 
-def _compute_weighted_means(points: Array, weights: Array) -> Array:
-    """Return the weighted mean (m, d) of each landmark of shapes (n, m, d)."""
+def _compute_weighted_means(columns: Array, weights: Array) -> Array:
+    """Return the weighted mean (m, d) of each landmark of finite shapes (n, d, m)."""
     totals = np.maximum(weights.sum(axis=0), _TINY)[:, np.newaxis]
-    return np.asarray(np.einsum("nm,nmd->md", weights, points) / totals)
+    return np.asarray(np.einsum("nm,ndm->md", weights, columns) / totals)
