@@ -40,9 +40,9 @@ from defgpa.solvers.deformable import LocalShapes
 from defgpa.solvers.eigen import Centering, EigenSolver, Method, SoftCentering
 from defgpa.solvers.elastic import Dial
 from defgpa.solvers.leverage import (
-    compute_affine_leverage,
-    compute_similarity_leverage,
     find_expected_places,
+    invert_for_affine_maps,
+    invert_for_similarities,
     predict_landmarks,
 )
 from defgpa.solvers.proportions import vote_on_sides
@@ -126,12 +126,8 @@ class AlignmentEstimator(SklearnInterface):
         core = keep_common_landmarks(shapes)
 
         def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
-            weighted = core.with_weights(weights)
             with choose_threads(core.visible.size * self._features_per_landmark):
-                fitted = self._fit_with_weights(core, weighted, stiffness, start)
-            # a fit has relative weights
-            unit = weighted.relative_weights.sum() / weights.sum()
-            return fitted._replace(leverage=unit * fitted.leverage)
+                return self._fit_with_weights(core, weights, stiffness, start)
 
         estimated = estimate_weights(
             core.points, core.relative_weights, fit, settings, self._schedule
@@ -169,9 +165,9 @@ class AlignmentEstimator(SklearnInterface):
         return procrustes_distance(unweighted.reference[shared], fitted.reference[shared])
 
     def _fit_with_weights(
-        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
     ) -> WeightedFit:
-        """Fit weighted shapes, and predict all landmarks of the shapes by the warps.
+        """Fit shapes with landmark weights (n, m), and predict all landmarks by the warps.
 
         ``stiffness`` multiplies the smoothing of warps that have one; a descent may begin at
         ``start``, the reference (m, d) of the last weights.
@@ -423,14 +419,17 @@ class DefGPA(WarpEstimator):
         return problem.align(), problem
 
     def _fit_with_weights(
-        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
     ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
+        weighted = shapes.with_weights(weights)
         problem = stiff._prepare(weighted)
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
-        places = find_expected_places(reference, shapes.points, weighted.weights)
-        predictions = predict_landmarks(problem.cost, coefficients, shapes.points, places)
-        return WeightedFit(reference, *predictions)
+        places = find_expected_places(reference, shapes.points, weights)
+        predicted, leverage = predict_landmarks(problem.cost, coefficients, shapes.points, places)
+        # a fit has relative weights
+        unit = weighted.relative_weights.sum() / weights.sum()
+        return WeightedFit(reference, predicted, unit * leverage)
 
     def _prepare(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
@@ -524,10 +523,10 @@ class ElasticGPA(WarpEstimator):
         return problem.align(self._dial), problem
 
     def _fit_with_weights(
-        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
     ) -> WeightedFit:
         # poses follow stray landmarks of the same shape, and their leverage is a guess
-        return self._deformable._fit_with_weights(shapes, weighted, stiffness, start)
+        return self._deformable._fit_with_weights(shapes, weights, stiffness, start)
 
     def _prepare(self, shapes: Shapes) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
@@ -581,16 +580,11 @@ class EuclideanGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_with_weights(
-        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
     ) -> WeightedFit:
-        motions, weights = (
-            Motions(bool(self.scaling), bool(self.reflections)),
-            weighted.relative_weights,
-        )
-        fit = fit_rigid(
-            weighted.points, motions, shapes.names, weights=weighted.unequal_weights, start=start
-        )
-        return predict_by_maps(fit, shapes.points, weights, compute_similarity_leverage)
+        motions = Motions(bool(self.scaling), bool(self.reflections))
+        fit = fit_rigid(shapes.points, motions, shapes.names, shapes.geometry, weights, start)
+        return predict_by_maps(fit, shapes.points, weights, invert_for_similarities)
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
         motions = Motions(bool(self.scaling), bool(self.reflections))
@@ -651,21 +645,12 @@ class AffineGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_with_weights(
-        self, shapes: Shapes, weighted: Shapes, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
     ) -> WeightedFit:
-        weights = weighted.unequal_weights
         fit = fit_affine(
-            weighted.points,
-            shapes.names,
-            None if weights is None else shapes.geometry,
-            weights,
-            start,
-            ROUND_GRADIENT,
+            shapes.points, shapes.names, shapes.geometry, weights, start, ROUND_GRADIENT
         )
-        balanced = balance_frame(fit)
-        return predict_by_maps(
-            balanced, shapes.points, weighted.relative_weights, compute_affine_leverage
-        )
+        return predict_by_maps(balance_frame(fit), shapes.points, weights, invert_for_affine_maps)
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, None]:
         if self.frame not in ("first", "balanced"):

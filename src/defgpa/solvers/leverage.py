@@ -8,7 +8,7 @@ with a weight of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,61 +68,52 @@ def _gather(chosen: Mask) -> Index:
     return np.argsort(~chosen, axis=1, kind="stable")[:, : int(chosen.sum(axis=1).max())]
 
 
-def compute_affine_leverage(places: Array, points: Array, weights: Array) -> Array:
-    """Compute q (n, m) of affine maps that are fitted to points with weights.
+def compute_map_leverage(
+    places: Array, points: Array, weights: Array, invert_scatter: Callable[[Array], Array]
+) -> Array:
+    r"""Compute q (n, m) of maps that are fitted to points with weights.
+
+    About the weighted centroid of a shape of total weight w, the leverage at x is
+    :math:`1/w + x^\top M x`.
 
     Parameters
     ----------
     places, points : array (n, m, d)
         Where q is wanted, and where the landmarks are; NaN where missing.
     weights : array (n, m)
+    invert_scatter : callable
+        M (n, d, d) from the weighted scatter matrices (n, d, d): `invert_for_affine_maps` or
+        `invert_for_similarities`.
     """
-    offsets, scatter, totals = _centre(places, points, weights)
-    inverse = np.linalg.pinv(scatter, hermitian=True)
-    spread = np.einsum("nmd,nmd->nm", offsets @ inverse, offsets)
-    return np.asarray(1.0 / totals[:, np.newaxis] + spread)
+    totals = np.maximum(weights.sum(axis=1), _TINY)[:, np.newaxis]
+    weighted_rows = weights[:, np.newaxis]
+    # one coordinate a row, in which products and sums over landmarks are fast
+    rows = np.where(weighted_rows > 0, points.mT, 0.0)
+    centres = rows @ weights[..., np.newaxis] / totals[..., np.newaxis]
+    rows -= centres
+    form = invert_scatter((weighted_rows * rows) @ rows.mT)
+    offsets = np.subtract(places.mT, centres, out=rows)
+    return np.asarray(1.0 / totals + np.einsum("ndm,ndm->nm", form @ offsets, offsets))
 
 
-def compute_similarity_leverage(places: Array, points: Array, weights: Array) -> Array:
-    """Compute q (n, m) of similarities: exact in the plane, to first order in space.
+def invert_for_affine_maps(scatter: Array) -> Array:
+    """Invert scatter matrices (n, d, d): the M of affine maps."""
+    return np.asarray(np.linalg.pinv(scatter, hermitian=True))
 
-    Parameters
-    ----------
-    places, points : array (n, m, d)
-        Where q is wanted, and where the landmarks are; NaN where missing.
-    weights : array (n, m)
+
+def invert_for_similarities(scatter: Array) -> Array:
+    r"""Compute the M (n, d, d) of similarities: exact in the plane, to first order in space.
+
+    A turn by w moves x by w × x, where :math:`(e_a \times x) \cdot (e_b \times x) =
+    \delta_{ab} \lVert x \rVert^2 - x_a x_b`; averaged over the three dimensions.
     """
-    offsets, scatter, totals = _centre(places, points, weights)
-    total_squares = np.maximum(np.einsum("naa->n", scatter), _TINY)[:, np.newaxis]
-    squares = np.einsum("nmd,nmd->nm", offsets, offsets)
-    if places.shape[-1] == 2:
-        return np.asarray(1.0 / totals[:, np.newaxis] + squares / total_squares)
-    inertia = total_squares[..., np.newaxis] * np.eye(3) - scatter
-    inverse = np.linalg.pinv(inertia, hermitian=True)
-    # a turn by w moves x by w × x, and (e_a × x)·(e_b × x) = δ_ab ‖x‖² − x_a x_b; over 3 dimensions
-    traces = np.einsum("naa->n", inverse)[:, np.newaxis]
-    rotation = traces * squares - np.einsum("nmd,nmd->nm", offsets @ inverse, offsets)
-    return np.asarray(1.0 / totals[:, np.newaxis] + (squares / total_squares + rotation) / 3.0)
-
-
-def _centre(places: Array, points: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Return places about the weighted centroids of points, their scatters, and total weights.
-
-    Parameters
-    ----------
-    places, points, weights : array (n, m, d), (n, m, d), (n, m)
-
-    Returns
-    -------
-    array (n, m, d), array (n, d, d), array (n,)
-    """
-    centred = np.where(weights[..., np.newaxis] > 0, points, 0.0)
-    totals = np.maximum(weights.sum(axis=1), _TINY)
-    centres = (weights[:, np.newaxis] @ centred)[:, 0] / totals[:, np.newaxis]
-    # in place: fresh memory would take longer than what is computed
-    centred -= centres[:, np.newaxis]
-    scatter = centred.mT @ (weights[..., np.newaxis] * centred)
-    return np.subtract(places, centres[:, np.newaxis], out=centred), scatter, totals
+    sizes = np.maximum(np.einsum("naa->n", scatter), _TINY)[:, np.newaxis, np.newaxis]
+    identity = np.eye(scatter.shape[-1])
+    if scatter.shape[-1] == 2:
+        return identity / sizes
+    turns = np.linalg.pinv(sizes * identity - scatter, hermitian=True)
+    traces = np.einsum("naa->n", turns)[:, np.newaxis, np.newaxis]
+    return np.asarray((identity / sizes + traces * identity - turns) / 3.0)
 
 
 def find_expected_places(reference: Array, points: Array, weights: Array) -> Array:

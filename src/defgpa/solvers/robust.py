@@ -42,7 +42,7 @@ from defgpa.procrustes import procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.datum_space import DatumSpaceFit
 from defgpa.solvers.l1_superimposition import superimpose_in_l1
-from defgpa.solvers.leverage import find_expected_places
+from defgpa.solvers.leverage import compute_map_leverage, find_expected_places
 from defgpa.solvers.residual_scores import (
     FAINT,
     WeightedFit,
@@ -268,12 +268,13 @@ def predict_by_maps(
     fit: DatumSpaceFit,
     points: Array,
     weights: Array,
-    compute_leverage: Callable[[Array, Array, Array], Array],
+    invert_scatter: Callable[[Array], Array],
 ) -> WeightedFit:
     """Predict landmarks (n, m, d) by the affine maps of a datum-space fit."""
     predicted = points @ fit.matrices + fit.offsets[:, None]
     places = find_expected_places(fit.reference, points, weights)
-    return WeightedFit(fit.reference, predicted, compute_leverage(places, points, weights))
+    leverage = compute_map_leverage(places, points, weights, invert_scatter)
+    return WeightedFit(fit.reference, predicted, leverage)
 
 
 def spread_over_landmarks(estimated: RobustWeights, shapes: Shapes, shared: Index) -> Rejection:
