@@ -17,7 +17,8 @@ from defgpa.procrustes import SIMILARITY, Motion, find_nearest_orthogonal, procr
 from defgpa.solvers.rigid import fit_rigid
 
 _REFERENCE_TOL = 1e-4  # Procrustes distance below which a step of the reference ends the rounds
-_FIRST_ROUNDS, _FURTHER_ROUNDS = 8, 2  # of reweighted least squares, for each reference
+_REWEIGHTINGS = 8  # of similarities to a reference that stands
+_FIRST_REWEIGHTINGS, _FURTHER_REWEIGHTINGS = 4, 2  # to the first of several references, and others
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -64,10 +65,10 @@ def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Su
     scaled = _scale_by_medians(np.where(visible[..., np.newaxis], points, np.nan))
     reference = fit_rigid(scaled, SIMILARITY).reference
     columns = np.ascontiguousarray(scaled.mT)
-    reweighted, n_rounds = weights, _FIRST_ROUNDS
+    reweighted, n_rounds = weights, _FIRST_REWEIGHTINGS
     for _ in range(max_rounds):
         motion, reweighted = _reweight(reference, columns, weights, reweighted, n_rounds)
-        n_rounds = _FURTHER_ROUNDS  # from the weights of the last reference on
+        n_rounds = _FURTHER_REWEIGHTINGS  # from the weights of the last reference on
         superimposed = _superimpose(motion, columns)
         previous, medians = reference, _compute_spatial_medians(superimposed, weights, reference)
         reference = _scale_by_medians(medians)
@@ -90,7 +91,7 @@ def _scale_by_medians(points: Array) -> Array:
 def fit_similarities_in_l1(reference: Array, points: Array, weights: Array) -> Motion:
     """Find the similarity in the L1 norm that brings a reference (m, d) to each shape (n, m, d)."""
     columns = np.ascontiguousarray(points.mT)
-    return _reweight(reference, columns, weights, weights, _FIRST_ROUNDS)[0]
+    return _reweight(reference, columns, weights, weights, _REWEIGHTINGS)[0]
 
 
 def _reweight(
@@ -149,7 +150,7 @@ def _superimpose(motion: Motion, columns: Array) -> Array:
 
 
 def _compute_spatial_medians(
-    superimposed: Array, weights: Array, start: Array, n_rounds: int = 4
+    superimposed: Array, weights: Array, start: Array, n_rounds: int = 2
 ) -> Array:
     """Return the point (m, d) of each landmark with the least sum of distances (Weiszfeld).
 
