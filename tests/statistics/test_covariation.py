@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, norm
+from scipy.stats import kstest, norm, special_ortho_group
 
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import (
@@ -161,22 +161,29 @@ def test_modules_are_found_and_one_module_is_not():
 def test_the_covariance_ratio_by_its_definition_does_not_depend_on_the_pose(d):
     x = made(7, 30, 6, d)
     x[:, :3] *= 1 + 0.2 * np.random.default_rng(8).normal(size=(30, 1, 1))
-    angle = 0.7
-    turn = np.eye(d)
-    turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-    values = [modularity(shapes, "aaabbb", 9, interval=False).observed for shapes in (x, x @ turn)]
+    x[..., 0] *= 2
+    values = [
+        modularity(x @ turn, "aaabbb", 9, interval=False).observed for turn in draw_rotations(d, 3)
+    ]
     assert values[0] == pytest.approx(values[1], rel=1e-4)
+    assert values[0] == pytest.approx(values[2], rel=1e-4)
     y = tangent_space(x)
     ratios = []
-    for theta in np.linspace(0, np.pi / 2, 200, endpoint=False):
-        rotation = np.eye(d)
-        rotation[:2, :2] = [[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]]
+    for rotation in draw_rotations(d, 2000):
         C = np.cov((y @ rotation).reshape(30, -1).T)
         C -= np.diag(np.diag(C))
         a, b = slice(0, 3 * d), slice(3 * d, None)
         within = np.sqrt((C[a, a] ** 2).sum() * (C[b, b] ** 2).sum())
         ratios.append(np.sqrt((C[a, b] ** 2).sum() / within))
-    assert values[0] == pytest.approx(np.mean(ratios), rel=1e-4)
+    error = np.std(ratios) / np.sqrt(len(ratios))
+    assert np.std(ratios) > 0.003
+    assert values[0] == pytest.approx(np.mean(ratios), abs=4 * error)
+
+
+def draw_rotations(d, count):
+    """Rotations (count, d, d) at random, all as likely."""
+    matrices = special_ortho_group.rvs(d, count, random_state=1)
+    return matrices.reshape(count, d, d)
 
 
 def test_three_modules_are_integrated_in_pairs():
@@ -198,6 +205,37 @@ def test_vrel_lies_between_noise_and_one_axis():
     moved = made(3, 400, noise=1e-4) + 0.1 * axis * rng.normal(size=(400, 1, 1))
     first = eigenvalue_variance(moved).vrel
     assert 0 <= noise < 0.2 < 0.9 < first <= 1
+
+
+@pytest.mark.parametrize("equal_priors", [False, True])
+def test_canonical_variates_have_unit_variance_within_groups_about_the_mean_shape(equal_priors):
+    x = made(5, 27)
+    groups = np.repeat(["a", "b", "c"], [5, 9, 13])
+    x[groups == "a", 1] += 0.2
+    actual = classify(x, groups, 5, 9, equal_priors=equal_priors)
+    deviations = np.concatenate(
+        [rows - rows.mean(axis=0) for rows in (actual.variates[groups == g] for g in "abc")]
+    )
+    np.testing.assert_allclose(deviations.T @ deviations / (27 - 3), np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(actual.variates.mean(axis=0), 0.0, atol=1e-9)
+    # the change per unit of a variate is the slope of shape on it, within the five components
+    y = tangent_space(x)
+    U, lengths, axes = np.linalg.svd((y - y.mean(axis=0)).reshape(27, -1), full_matrices=False)
+    used = (U * lengths)[:, :5] @ axes[:5]
+    slopes = np.stack([v @ used / (v @ v) for v in actual.variates.T])
+    np.testing.assert_allclose(actual.axes.reshape(2, -1), slopes, atol=1e-9)
+
+
+def test_equal_priors_are_equal_also_where_groups_are():
+    """Without a specimen its group is smaller, which must count by default only."""
+    x, groups = made(4, 24), ["a"] * 12 + ["b"] * 12
+    by_size, equal = (classify(x, groups, 4, 9, equal_priors=flag) for flag in (False, True))
+    true, rows = np.repeat([0, 1], 12), np.arange(24)
+
+    def odds(result):
+        return result.posterior[rows, true] / result.posterior[rows, 1 - true]
+
+    np.testing.assert_allclose(odds(equal) / odds(by_size), 12 / 11)
 
 
 def test_posteriors_are_those_of_models_without_the_specimen():

@@ -210,7 +210,8 @@ def classify(
     n_permutations, seed
         As in `procrustes_anova`.
     equal_priors : bool
-        Whether all groups are equally likely beforehand; by default as their sizes say.
+        Whether all groups are equally likely beforehand; by default as their sizes say, without the
+        specimen that is left out.
     space, superimpose, progress
         As in `procrustes_anova`.
 
@@ -246,7 +247,7 @@ def classify(
         raise DefgpaError(
             f"'n_components' must be 1 to {max_components} here; got {n_components!r}."
         )
-    priors = np.full(len(names), 1 / len(names)) if equal_priors else counts / len(codes)
+    priors = np.full(len(names), 1 / len(names)) if equal_priors else None
     if n_components is None:
         chosen = choose_components(scores, codes, priors, max_components)
         posterior = assign_unchosen(scores, codes, priors, max_components)
@@ -256,12 +257,10 @@ def classify(
     assigned = posterior.argmax(axis=1)
     confusion = np.zeros((len(names),) * 2, dtype=np.intp)
     np.add.at(confusion, (codes, assigned), 1)
-    model = LinearDiscriminantAnalysis(priors=priors).fit(scores[:, :chosen], codes)
-    variates = model.transform(scores[:, :chosen])
-    spread = np.cov(scores[:, :chosen].T).reshape(chosen, chosen)
-    # the covariance of shape with a variate is the change that goes with it
-    changes = spread @ model.scalings_[:, : variates.shape[1]]
-    axes = np.tensordot((changes / variates.var(axis=0, ddof=1)).T, components[:chosen], 1)
+    variates = _compute_variates(scores[:, :chosen], codes, priors)
+    # the regression of shape on a variate is the change that goes with it
+    changes = variates.T @ scores[:, :chosen] / np.sum(variates**2, axis=0)[:, None]
+    axes = np.tensordot(changes, components[:chosen], 1)
     between, left_out = _compute_between_group_scores(tangents, codes)
     distances = _test_distances(scores, chosen, codes, permutations)
     accuracy = float((assigned == codes).mean())
@@ -295,6 +294,15 @@ def _compute_components(tangents: Array) -> tuple[Array, Array]:
     U, lengths, axes = np.linalg.svd(deviations, full_matrices=False)
     k = int((lengths > 1e-10 * lengths[0]).sum())
     return U[:, :k] * lengths[:k], axes[:k].reshape(k, *tangents.shape[1:])
+
+
+def _compute_variates(scores: Array, codes: Index, priors: Array | None) -> Array:
+    """Compute canonical variates (n, k) about the mean shape, at unit variance within groups."""
+    variates = LinearDiscriminantAnalysis(priors=priors).fit_transform(scores, codes)
+    counts = np.bincount(codes)
+    means = np.stack([variates[codes == k].mean(axis=0) for k in range(len(counts))])
+    within = np.sum((variates - means[codes]) ** 2, axis=0) / (len(codes) - len(counts))
+    return np.asarray((variates - variates.mean(axis=0)) / np.sqrt(within))
 
 
 def _compute_canonical_singular_values(variates: Array, codes: Index) -> Array:

@@ -9,7 +9,7 @@ from defgpa.arrays import Array, Index
 _N_FOLDS = 10  # of specimens that the number of components is chosen without
 
 
-def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
+def leave_one_out(scores: Array, codes: Index, priors: Array | None = None) -> Array:
     """Compute the posterior probabilities (n, g) of every specimen from all the others.
 
     The pooled covariance without a specimen is a rank-one change of the one of all, so that nothing
@@ -21,11 +21,11 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
         On components of shape.
     codes : array (n,) of int
         The group of every specimen.
-    priors : array (g,)
-        Probabilities of the groups.
+    priors : array (g,), optional
+        Probabilities of the groups; by default their shares of the other specimens.
     """
-    n, g = len(scores), len(priors)
-    membership = np.eye(g)[codes]
+    membership = np.eye(codes.max() + 1)[codes]
+    n, g = membership.shape
     counts = membership.sum(axis=0)
     means = (membership.T @ scores) / counts[:, None]
     deviations = scores - means[codes]
@@ -40,29 +40,29 @@ def leave_one_out(scores: Array, codes: Index, priors: Array) -> Array:
     components = np.einsum("igp,ip->ig", residuals, solved)
     squares = ((residuals @ inverse) * residuals).sum(axis=2)
     squares += (shrink / np.maximum(1 - leverage, 1e-12))[:, None] * components**2
-    weights = counts - membership if np.allclose(priors, counts / n) else np.tile(priors, (n, 1))
+    weights = counts - membership if priors is None else np.tile(priors, (n, 1))
     with np.errstate(divide="ignore"):  # a group of one specimen is empty without it
         logs = np.log(weights / weights.sum(axis=1, keepdims=True)) - 0.5 * squares * (n - 1 - g)
     posterior = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
-def choose_components(scores: Array, codes: Index, priors: Array, most: int) -> int:
+def choose_components(scores: Array, codes: Index, priors: Array | None, most: int) -> int:
     """Choose how many components assign most specimens correctly, the fewest of equal ones.
 
     Parameters
     ----------
-    scores, codes, priors : array (n, k), (n,) of int, (g,)
+    scores, codes, priors : array (n, k), (n,) of int, (g,) or None
         As in `leave_one_out`.
     most : int
         Components at most.
     """
-    counts = range(1, max(min(most, len(codes) - len(priors) - 1), 1) + 1)
+    counts = range(1, max(min(most, len(codes) - codes.max() - 2), 1) + 1)
     assigned = (leave_one_out(scores[:, :k], codes, priors).argmax(axis=1) for k in counts)
     return int(np.argmax([(groups == codes).sum() for groups in assigned])) + 1
 
 
-def assign_unchosen(scores: Array, codes: Index, priors: Array, most: int) -> Array:
+def assign_unchosen(scores: Array, codes: Index, priors: Array | None, most: int) -> Array:
     """Compute posterior probabilities (n, g), the number of components chosen without the specimen.
 
     Chosen with it, the number flatters: without any difference 60 % of two equal groups are
@@ -70,18 +70,16 @@ def assign_unchosen(scores: Array, codes: Index, priors: Array, most: int) -> Ar
 
     Parameters
     ----------
-    scores, codes, priors : array (n, k), (n,) of int, (g,)
+    scores, codes, priors : array (n, k), (n,) of int, (g,) or None
         As in `leave_one_out`.
     most : int
         Components at most.
     """
-    posterior = np.empty((len(codes), len(priors)))
+    posterior = np.empty((len(codes), codes.max() + 1))
     fold = np.empty(len(codes), dtype=np.intp)
     fold[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % _N_FOLDS
-    by_size = bool(np.allclose(priors, np.bincount(codes) / len(codes)))
     for left_out in range(min(_N_FOLDS, len(codes))):
         kept, rows = fold != left_out, fold == left_out
-        kept_priors = np.bincount(codes[kept]) / kept.sum() if by_size else priors
-        k = choose_components(scores[kept], codes[kept], kept_priors, most)
+        k = choose_components(scores[kept], codes[kept], priors, most)
         posterior[rows] = leave_one_out(scores[:, :k], codes, priors)[rows]
     return posterior

@@ -4,13 +4,19 @@ The covariance ratio of two modules with covariances S₁₁, S₂₂ and S₁�
 
     CR = √( tr(S₁₂S₂₁) / √( tr(S₁₁°S₁₁°) tr(S₂₂°S₂₂°) ) ),
 
-S° without its diagonal, is averaged over pairs of modules and over rotations of the superimposed
-shapes, on which only the diagonal depends (Adams 2016). Below 1, modules covary less with each
-other than within. Chance assigns landmarks to modules at random. Z compares hypotheses
+S° without its diagonal, is averaged over pairs of modules and over all rotations of the
+superimposed shapes, on which only the diagonal depends (Adams 2016). Below 1, modules covary less
+with each other than within. Chance assigns landmarks to modules at random. Z compares hypotheses
 (`compare_effect_sizes`; Adams & Collyer 2019).
+
+With M the covariance of the coordinates of a landmark, its squared variances in a pose with axes a
+sum up to Σ (aᵀMa)², which is linear in M⊗M: modules sum M⊗M of their landmarks, and poses come
+last.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +29,7 @@ from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, build_sample
 
 _N_ANGLES = 16  # in a quarter turn; CR is so smooth in the angle that more change nothing
+_N_AZIMUTHS, _N_HEIGHTS, _N_TURNS = 16, 5, 4  # in space: of one axis, and of the others about it
 _N_BOOTSTRAPS = 999
 
 
@@ -79,15 +86,14 @@ def modularity(
     for rows in np.array_split(np.arange(m), -(-m // 64)):  # all covariances would be d² m² numbers
         covariances = (centred[:, rows].reshape(n, -1).T @ flat).reshape(len(rows), d, m, d)
         squares[rows] = np.einsum("mdle,mdle->ml", covariances, covariances)
-    variances = _compute_squared_variances(np.einsum("nmd,nme->mde", centred, centred))
-    pair_ratios = compute_ratios(*_sum_modules(squares, variances, codes[None]))[0]
+    moments = np.einsum("nmd,nme->mde", centred, centred)
+    pair_ratios = _compute_ratios_of(squares, moments, codes[None])[0]
     observed = float(pair_ratios.mean())
 
     def assign_at_random(orders: Index) -> Array:
-        sums = _sum_modules(squares, variances, codes[orders])
-        return np.asarray(compute_ratios(*sums).mean(axis=1))
+        return np.asarray(_compute_ratios_of(squares, moments, codes[orders]).mean(axis=1))
 
-    width = len(names) * (1 + len(variances))
+    width = len(names) * (1 + _N_ANGLES)
     chance = permutations.each(m, width, assign_at_random)
     z, p = effect_size(observed, chance), p_value(-observed, -chance)
     limits = _bootstrap_interval(centred, codes, seed) if interval else None
@@ -95,52 +101,84 @@ def modularity(
     return ModuleTest("CR", names, observed, z, p, pairs, limits, chance, sample.provenance)
 
 
-def compute_ratios(between: Array, within: Array) -> Array:
+def _compute_ratios_of(squares: Array, moments: Array, codes: Index) -> Array:
+    """Compute CR of every pair of k modules (b, k (k − 1) / 2), for b assignments of landmarks.
+
+    Parameters
+    ----------
+    squares : array (m, m)
+        Sums of squared covariances between two landmarks.
+    moments : array (m, d, d)
+        Covariances of the coordinates of every landmark.
+    codes : array (b, m) of int
+        The module of every landmark.
+    """
+    members = (codes[:, :, None] == np.arange(codes.max() + 1)).astype(np.float64)
+    between = members.transpose(0, 2, 1) @ (squares @ members)
+    return compute_ratios(between, _square_moments(moments) @ members)
+
+
+def compute_ratios(between: Array, quartics: Array) -> Array:
     """Compute CR of every pair of k modules, averaged over rotations.
 
     Parameters
     ----------
     between : array (b, k, k)
-        Sums of squared covariances between two modules, which no rotation changes.
-    within : array (b, r, k)
-        Sums of squared covariances within a module without its variances, in r poses.
+        Sums of squared covariances between two modules, and within one, which no rotation changes.
+    quartics : array (b, d⁴, k)
+        M⊗M summed over the landmarks of a module.
 
     Returns
     -------
     array (b, k (k − 1) / 2)
     """
+    features, weights = _make_poses(round(quartics.shape[1] ** 0.25))
+    totals = np.diagonal(between, axis1=1, axis2=2)
+    within = totals[:, None, :] - features @ quartics  # without the variances, in every pose
     first, second = np.triu_indices(between.shape[1], 1)
     products = np.maximum(within[:, :, first] * within[:, :, second], np.finfo(np.float64).tiny)
     covariances = np.maximum(between, 0.0)[:, None, first, second]  # or rounding makes NaN
-    ratios = np.sqrt(covariances / np.sqrt(products))
-    return np.asarray(ratios.mean(axis=1))
+    return np.asarray(weights @ np.sqrt(covariances / np.sqrt(products)))
 
 
-def _sum_modules(squares: Array, variances: Array, codes: Index) -> tuple[Array, Array]:
-    """Sum squared covariances (m, m) over modules, for b assignments of landmarks (b, m).
+def _square_moments(moments: Array) -> Array:
+    """Return M⊗M (d⁴, m) of the covariances M (m, d, d) of the coordinates of landmarks."""
+    flat = moments.reshape(len(moments), -1).T
+    return np.asarray(flat[:, None] * flat).reshape(-1, flat.shape[1])
 
-    ``variances`` (r, m) are the squared variances of every landmark in r poses, which do not count
-    within a module.
+
+@lru_cache
+def _make_poses(d: int) -> tuple[Array, Array]:
+    """Return Σ a⊗a⊗a⊗a over the axes a of poses (r, d⁴), and the weights of these (r,).
+
+    Poses are rotations over a quarter turn, after which axes have changed places; in space, of all
+    directions of the last axis in one half, at heights of Gauss and Legendre.
     """
-    members = (codes[:, :, None] == np.arange(codes.max() + 1)).astype(np.float64)
-    between = members.transpose(0, 2, 1) @ (squares @ members)
-    totals = np.diagonal(between, axis1=1, axis2=2)
-    return between, totals[:, None, :] - variances @ members
+    if d == 2:
+        poses = _rotate_plane(_N_ANGLES)
+        weights = np.full(len(poses), 1 / len(poses))
+    else:
+        nodes, shares = np.polynomial.legendre.leggauss(_N_HEIGHTS)
+        height, share = (nodes + 1) / 2, shares / 2
+        azimuth = 2 * np.pi * np.arange(_N_AZIMUTHS)[:, None] / _N_AZIMUTHS
+        radius, zero = np.sqrt(1 - height**2), np.zeros((_N_AZIMUTHS, _N_HEIGHTS))
+        x, y = np.cos(azimuth), np.sin(azimuth)
+        level = np.stack([-y + zero, x + zero, zero], axis=-1)
+        last = np.stack([radius * x, radius * y, height + zero], axis=-1)
+        frames = np.stack([level, np.cross(last, level), last], axis=-2).reshape(-1, 1, 3, 3)
+        turns = np.tile(np.eye(3), (_N_TURNS, 1, 1))
+        turns[:, :2, :2] = _rotate_plane(_N_TURNS)
+        poses = (turns @ frames).reshape(-1, 3, 3)
+        weights = np.repeat(np.tile(share, _N_AZIMUTHS), _N_TURNS) / (_N_AZIMUTHS * _N_TURNS)
+    squares = np.einsum("rka,rkb->rkab", poses, poses).reshape(*poses.shape[:2], -1)
+    return np.einsum("rkp,rkq->rpq", squares, squares).reshape(len(poses), -1), weights
 
 
-def _compute_squared_variances(moments: Array) -> Array:
-    """Return the squared variances (r, m) of landmarks in r poses, summed over coordinates.
-
-    Poses are rotations in the first plane over a quarter turn, after which axes have changed
-    places. ``moments`` (m, d, d) are the covariances of the coordinates of every landmark.
-    """
-    angles = np.linspace(0.0, np.pi / 2, _N_ANGLES, endpoint=False)[:, None]
+def _rotate_plane(n_angles: int) -> Array:
+    """Return rotations (n_angles, 2, 2) over a quarter turn."""
+    angles = np.linspace(0.0, np.pi / 2, n_angles, endpoint=False)
     cosine, sine = np.cos(angles), np.sin(angles)
-    x, y, xy = moments[:, 0, 0], moments[:, 1, 1], moments[:, 0, 1]
-    along = cosine**2 * x + sine**2 * y + 2 * cosine * sine * xy
-    across = sine**2 * x + cosine**2 * y - 2 * cosine * sine * xy
-    depth = sum(moments[:, k, k] ** 2 for k in range(2, moments.shape[1]))
-    return np.asarray(along**2 + across**2 + depth)
+    return np.stack([np.stack([cosine, sine], 1), np.stack([-sine, cosine], 1)], 1)
 
 
 def _bootstrap_interval(centred: Array, codes: Index, seed: int) -> Array:
@@ -166,6 +204,6 @@ def _bootstrap_interval(centred: Array, codes: Index, seed: int) -> Array:
         mean = np.einsum("n,nmd->md", shares, centred)
         moments = (shares @ products).reshape(m, d, d) - mean[:, :, None] * mean[:, None, :]
         members = (codes[:, None] == np.arange(k)).astype(np.float64)
-        within = np.diag(between) - _compute_squared_variances(moments) @ members
-        ratios.append(compute_ratios(between[None], within[None]).mean())
+        quartics = _square_moments(moments) @ members
+        ratios.append(compute_ratios(between[None], quartics[None]).mean())
     return np.quantile(ratios, [0.025, 0.975])
