@@ -294,7 +294,7 @@ def test_leverage_is_the_derivative_of_the_prediction(family):
     moved = np.array(reference)
     moved[5, 0] += 1.0
     before, after = (
-        predict_landmarks(cost, cost.fit_warps(target).coefficients, points, points).predicted
+        predict_landmarks(cost, cost.fit_warps(target), points, points).predicted
         for target in (reference, moved)
     )
     np.testing.assert_allclose((after - before)[:, 5, 0], leverage[:, 5], rtol=1e-6)

@@ -8,64 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
 from defgpa.distributed.shapes import ClusterSet
 from defgpa.solvers.columns import stream_factor
 from defgpa.solvers.cost import ResidualCost
+from defgpa.solvers.eigen import WarpCost
 from defgpa.solvers.elimination import POOR_CONDITION
 from defgpa.solvers.preconditioner import LowRankInverse, invert_from_one_shape
 from defgpa.warps import Warp, WarpModel
 
 
 @dataclass(frozen=True, eq=False)
-class DistributedCost:
+class DistributedCost(WarpCost):
     """P = diag(totals) − Σ U Uᵀ with U on the workers, by parts of shapes, blocks of landmarks."""
 
     cluster: Cluster
-    totals: Array  # (m,): the total weight of each landmark
-    n_shapes: int
     landmarks: Sequence[slice]  # the blocks
     batches: list[Any]  # futures, per part
     blocks: list[list[Any]]  # futures, per part and block
     combine: list[Any]  # futures, per part
-    condition: Array  # (n,)
-    rank_deficiency: Index  # (n,)
     lead: work.Part  # the most complete shape, which stands for all in the preconditioner
     model: WarpModel
-
-    storage = "distributed"
-
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks, m."""
-        return len(self.totals)
-
-    @property
-    def norm(self) -> float:
-        """A bound of the spectrum: the largest total weight of a landmark."""
-        return max(float(self.n_shapes), float(self.totals.max()))
 
     def multiply(self, block: Array) -> Array:
         """Compute P X: project, combine, expand, add; the driver sends and receives rows of X."""
         image = self.cluster.retry(lambda: self._explain(block))
         return np.asarray(self.totals[:, None] * block - image)
 
-    def dense(self) -> Array:
-        """Return P itself, from its product with the identity."""
-        return self.multiply(np.eye(self.n_landmarks))
-
     def preconditioner(self) -> LowRankInverse:
         """Return an approximation of P⁻¹ made from one shape, on the driver."""
         factor = stream_factor(work.make_part_batches(self.lead, self.model)[0])
         alone = ResidualCost(
             self.totals,
-            (factor,),
             self.n_shapes,
             self.condition,
             self.rank_deficiency,
             self.storage,
+            (factor,),
         )
         return invert_from_one_shape(alone)
 
@@ -127,15 +108,16 @@ def build_cluster_cost(sets: ClusterSet, model: WarpModel, budget: int) -> Distr
             ridges[p] = cluster.submit(work.fit_ridges_accurately, batches[p], *triangles)
             quality[p] = cluster.gather([cluster.submit(work.get_quality, ridges[p])])[0]
     return DistributedCost(
-        cluster,
         sets.total_weights,
         len(visible),
+        np.concatenate([condition for condition, _ in quality]),
+        np.concatenate([deficiency for _, deficiency in quality]),
+        "distributed",
+        cluster,
         sets.rows,
         batches,
         blocks,
         [cluster.submit(work.mix_ridges, b, r) for b, r in zip(batches, ridges, strict=True)],
-        np.concatenate([condition for condition, _ in quality]),
-        np.concatenate([deficiency for _, deficiency in quality]),
         fullest,
         model,
     )

@@ -36,7 +36,6 @@ from defgpa.solvers.deformable import (
     ReferenceFit,
     count_agreed_axes,
     diagnose_reference,
-    find_reference_directions,
     fit_reference,
 )
 from defgpa.solvers.eigen import (
@@ -309,13 +308,15 @@ class FoldSolver:
             rank=int(restricted.ranks.max()),
         )
 
-    def make_cost(self, folds: Folds, number: int) -> LeftOutCost | LeftOutProducts:
-        """Make the cost of one fold."""
+    def make_cost(self, folds: Folds, chosen: int | slice) -> LeftOutCost | LeftOutProducts:
+        """Make the cost of one fold, or of several where P is formed."""
         if isinstance(folds.forms, LeftOutFeatures):
-            return LeftOutProducts.of(folds.forms, number, self.inverse)
+            assert isinstance(chosen, int)
+            return LeftOutProducts.of(folds.forms, chosen, self.inverse)
         assert self.matrix is not None
-        remaining, forms = folds.sums.remaining[number], folds.forms[number]
-        return LeftOutCost.of(self.problem.cost, remaining, forms, self.matrix)
+        cost, remaining = self.problem.cost, folds.sums.remaining[chosen]
+        totals, forms = cost.totals[remaining], folds.forms[chosen]
+        return LeftOutCost(totals, cost.n_shapes, cost, remaining, forms, self.matrix)
 
     def find_axes(self, folds: Folds, count: int) -> Spectrum:
         """Find the ``count`` cheapest axes of every fold.
@@ -325,10 +326,9 @@ class FoldSolver:
         method, cost, remaining = self.problem.method, self.problem.cost, folds.sums.remaining
         is_dense = method.solver is None or type(method.solver) is Dense
         if self.matrix is not None and is_dense:
-            assert isinstance(folds.forms, LeftOutForms)
             spectra = []
             for chosen in split_range(len(remaining), MAX_DENSE_FOLDS):
-                reduced = LeftOutCost.of(cost, remaining[chosen], folds.forms[chosen], self.matrix)
+                reduced = self.make_cost(folds, chosen)
                 axes = find_cheapest_axes(reduced, method, min(count, remaining.shape[1] - 1))
                 spectra.append(replace(axes, mixing=None))
             return join_stacks(spectra)
@@ -451,7 +451,11 @@ def _find_doubtful_folds(problem: DeformableProblem, fit: ReferenceFit) -> Mask:
     min_gap = tuning.narrow_gap if problem.local.visible.all() else tuning.firm_gap
     rounding = eps * max(1e3 * cost.n_shapes, np.sqrt(cost.condition.max()) / tuning.gap_rounding)
     is_wide = following - last > np.maximum(min_gap * following, rounding)
-    directions = find_reference_directions(fit.spectrum.axes, fit.reference, problem.local.rank)
+    directions = fit.spectrum.axes
+    if fit.n_agreed:
+        directions = np.linalg.svd(fit.reference, full_matrices=False)[0][
+            ..., : n_axes - fit.n_agreed
+        ]
     n_carriers = directions.shape[2] + 1
     is_carried_by_few = n_carriers * np.square(directions).max(axis=(1, 2)) > tuning.carried_share
     is_carried_by_few &= directions.shape[1] >= 4 * n_carriers
@@ -477,8 +481,7 @@ def predict_elastic(
     """
     deformable, sums, forms = problem.deformable, folds.sums, folds.forms
     assert isinstance(forms, LeftOutForms)
-    assert solver.matrix is not None
-    cost = LeftOutCost.of(deformable.cost, sums.remaining, forms, solver.matrix)
+    cost = solver.make_cost(folds, slice(None))
     inverse = RootInverse.of(cost.dense() + dial.firmness * sums.projections)
     full, axes = deformable.fit, None
     if full.diagnostics.n_agreed_axes:

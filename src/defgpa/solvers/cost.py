@@ -17,6 +17,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, sum_arrays
 from defgpa.geometry import Geometry
 from defgpa.solvers.columns import store_column_factor, stream_factor
+from defgpa.solvers.eigen import WarpCost
 from defgpa.solvers.elimination import (
     Batch,
     Factor,
@@ -39,32 +40,19 @@ DEFAULT_BUDGET = 3 << 30  # bytes that features may occupy before they are strea
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualCost:
+class ResidualCost(WarpCost):
     """P as a sum over batches of shapes."""
 
-    totals: Array  # (m,): c, the total weight of each landmark
     factors: tuple[Factor, ...]
-    n_shapes: int
-    condition: Array  # (n,): of each shape's regression
-    rank_deficiency: Index  # (n,): directions of each warp that nothing determines
-    storage: str  # how U is stored: "StoredFactor", "SparseFactor", "StreamedFactor" …
     tuning: Tuning = DEFAULT
-
-    @property
-    def n_landmarks(self) -> int:
-        """The number of landmarks, m."""
-        return len(self.totals)
-
-    @property
-    def norm(self) -> float:
-        """A bound of the spectrum: the largest total weight of a landmark."""
-        return max(float(self.n_shapes), float(self.totals.max()))
 
     def multiply(self, block: Array) -> Array:
         """Compute P X = c ∘ X − Σ U (Uᵀ X) for X (m, k)."""
         stored = [factor for factor in self.factors if isinstance(factor, StoredFactor)]
         if len(stored) == len(self.factors):
-            image = sum_arrays(map_blocks(lambda factor: factor.multiply(block), stored))
+            image, *others = map_blocks(lambda factor: factor.multiply(block), stored)
+            for addend in others:
+                image += addend
         else:
             image = self.expand(self.project(block))
         image *= -1.0
@@ -188,8 +176,7 @@ class ResidualCost:
 
     def fit_warps(self, reference: Array) -> list[Array]:
         """Compute W = Y Uᵀ S of every batch, (b, l, d), for a reference (m, d)."""
-        inverses = [factor.ridge.inverse for factor in self.factors]
-        return [y @ u for y, u in zip(inverses, self.project(reference), strict=True)]
+        return map_blocks(lambda f: f.ridge.inverse @ f.project(reference), self.factors)
 
     def project_each(self, columns: Array) -> list[Array]:
         """Compute UᵀX (b, l, k) of every batch, every shape with columns X (n, m, k) of its own."""
@@ -236,11 +223,11 @@ def build_cost(
     weights = geometry.visible if geometry.weights is None else geometry.weights
     return ResidualCost(
         weights.sum(axis=0).astype(np.float64),
-        tuple(factors),
         n,
         np.concatenate([factor.ridge.condition for factor in factors]),
         np.concatenate([factor.ridge.rank_deficiency for factor in factors]),
         type(factors[0]).__name__,
+        tuple(factors),
         tuning,
     )
 

@@ -24,9 +24,10 @@ from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.geometry import Geometry, Moments, compute_moments
 from defgpa.solvers.covariance_prior import covariance_prior
 from defgpa.solvers.eigen import (
+    Cost,
     Method,
     Spectrum,
-    WeightedCost,
+    WarpCost,
     add_free_axes,
     find_cheapest_axes,
 )
@@ -42,29 +43,6 @@ from defgpa.solvers.proportions import (
 from defgpa.tuning import Tuning
 
 _SYMMETRIC = 1e-6  # relative: far above rounding, far below the asymmetry of real shapes
-
-
-class WarpCost(WeightedCost, Protocol):
-    """P of some shapes, and the warps once the reference is known."""
-
-    @property
-    def condition(self) -> Array:
-        """(n,): of each shape's regression."""
-        ...
-
-    @property
-    def rank_deficiency(self) -> Index:
-        """(n,): directions of each warp that nothing determines."""
-        ...
-
-    @property
-    def storage(self) -> str:
-        """How the features are stored."""
-        ...
-
-    def fit_warps(self, reference: Array) -> Any:
-        """Fit the warps that best reach a reference (m, d); return their coefficients."""
-        ...
 
 
 class ShapeSet(Protocol):
@@ -178,14 +156,14 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
 
 
 def fit_reference(
-    shapes: ShapeSet, cost: WeightedCost, method: Method, start: Array | None = None
+    shapes: ShapeSet, cost: Cost, method: Method, start: Array | None = None
 ) -> ReferenceFit:
     """Find the reference of shapes whose warps are eliminated, or of a fold of them.
 
     Parameters
     ----------
     shapes : ShapeSet
-    cost : WeightedCost
+    cost : Cost
         P of the shapes.
     method : Method
         Proportions, centring and eigen-solver.
@@ -198,7 +176,8 @@ def fit_reference(
     """
     rank = shapes.rank
     spectrum = find_cheapest_axes(cost, method, rank, start)
-    spectrum = add_free_axes(spectrum, cost, shapes.visible, rank, method)
+    if method.by_rigidity and spectrum.values[-1] < method.tuning.free_value * cost.n_shapes:
+        spectrum = add_free_axes(spectrum, cost, shapes.visible, rank, method)
     moments = shapes.moments(spectrum.axes)
     proportions, eigenvalues = choose_proportions(moments, method, shapes.prior)
     n_agreed = 0
@@ -304,6 +283,17 @@ def diagnose_reference(
     """
     spectrum, proportions, reference = fit.spectrum, fit.proportions, fit.reference
     visible, rank, last = shapes.visible, shapes.rank, spectrum.axes.shape[1] - 1
+    # tr SᵀPS = Σ σ_k ‖A_k‖², and its least for the same Λ, Σ λ_k σ_k: in the metric of the axes
+    matrix, costs = proportions.matrix, np.maximum(spectrum.values[:-1], 0.0)
+    if spectrum.mixing is not None:
+        matrix = turn_to_principal_axes(np.linalg.inv(spectrum.mixing) @ matrix)
+    extents = np.sort(np.square(matrix).sum(axis=0))[::-1][: len(costs)]
+    optimum = costs[: len(extents)] @ extents
+    ratio = costs @ np.square(matrix).sum(axis=1) / optimum if optimum > 0.0 else 1.0
+    # its axes, or where rigidity chose among more of them its principal directions
+    directions = spectrum.axes
+    if spectrum.axes.shape[1] > rank:
+        directions = np.linalg.svd(reference, full_matrices=False)[0][:, :rank]
     # the relative standard error of the loosest direction of A
     firmness = np.maximum(proportions.firmness, FLAT**2)
     looseness = proportions.residual / np.sqrt(shapes.n_dims * visible.sum() * firmness)
@@ -321,7 +311,7 @@ def diagnose_reference(
         free_directions=cost.rank_deficiency,
         residuals=spectrum.residuals,
         converged=bool(spectrum.converged),
-        excess=compute_excess(spectrum, proportions.matrix),
+        excess=float(ratio - 1.0),
         similarity_residual=float(proportions.residual),
         looseness=float(looseness),
         proportions_converged=bool(proportions.converged),
@@ -334,7 +324,6 @@ def diagnose_reference(
         n_products=int(spectrum.n_products),
         n_agreed_axes=fit.n_agreed,
     )
-    directions = find_reference_directions(spectrum.axes, reference, rank)
     names, landmarks = shapes.names, shapes.landmarks
     findings = check_solution(diagnostics, directions, names, landmarks, method.tuning)
     return diagnostics, tuple(findings)
@@ -352,29 +341,3 @@ def choose_signs(axes: Array) -> Array:
     largest = np.take_along_axis(axes, first, axis=-2)[..., 0, :]
     sign = np.where(np.abs(skew) > _SYMMETRIC * size, np.sign(skew), np.sign(largest))
     return np.asarray(np.where(sign == 0, 1.0, sign))
-
-
-def find_reference_directions(axes: Array, reference: Array, rank: int) -> Array:
-    """Return the orthonormal directions (…, m, rank) that the reference (…, m, d) is made of.
-
-    They are its axes, or where rigidity chose among more than ``rank`` of them, the principal
-    directions of the reference, which need not take part in all axes.
-    """
-    if axes.shape[-1] <= rank:
-        return axes
-    return np.asarray(np.linalg.svd(reference, full_matrices=False)[0][..., :rank])
-
-
-def compute_excess(spectrum: Spectrum, matrix: Array) -> float:
-    """Compute tr SᵀPS = Σ σ_k ‖A_k‖² over its least for the same Λ, Σ λ_k σ_k, less one.
-
-    Λ is that of the metric of the eigenproblem.
-    """
-    values = np.maximum(spectrum.values[:-1], 0.0)
-    if spectrum.mixing is not None:
-        matrix = turn_to_principal_axes(np.asarray(np.linalg.inv(spectrum.mixing) @ matrix))
-    squares = matrix * matrix
-    extents = -np.sort(-squares.sum(axis=0))
-    count = min(len(extents), len(values))
-    optimum = values[:count] @ extents[:count]
-    return float(values @ squares.sum(axis=1) / optimum - 1.0) if optimum > 0.0 else 0.0

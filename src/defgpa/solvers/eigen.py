@@ -29,6 +29,7 @@ they reached.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -57,44 +58,47 @@ class Preconditioner(Protocol):
         ...
 
 
-class Cost(Protocol):
-    """P of m landmarks: what an eigen-solver needs to know of it."""
+@dataclass(frozen=True, eq=False)
+class Cost(ABC):
+    """P of m landmarks, known by its products; that of several folds has a leading axis …."""
+
+    totals: Array  # (…, m): c, the total weight of each landmark
+    n_shapes: int
 
     @property
     def n_landmarks(self) -> int:
         """The number of landmarks, m."""
-        ...
-
-    @property
-    def n_shapes(self) -> int:
-        """The number of shapes, n."""
-        ...
+        return int(self.totals.shape[-1])
 
     @property
     def norm(self) -> float:
         """A bound of the spectrum: the largest total weight of a landmark, n without weights."""
-        ...
+        return max(float(self.n_shapes), float(self.totals.max()))
 
+    @abstractmethod
     def multiply(self, block: Array) -> Array:
         """Return P X for columns X (m, k)."""
-        ...
 
     def dense(self) -> Array:
-        """Return P itself, (m, m), a new array that the caller may change."""
-        ...
+        """Return P itself, (…, m, m), a new array that the caller may change."""
+        return self.multiply(np.eye(self.n_landmarks))
 
+    @abstractmethod
     def preconditioner(self) -> Preconditioner:
         """Return an approximation of P⁻¹."""
-        ...
 
 
-class WeightedCost(Cost, Protocol):
-    """P of landmarks whose total weights are known."""
+@dataclass(frozen=True, eq=False)
+class WarpCost(Cost):
+    """P of some shapes, and their warps once the reference is known."""
 
-    @property
-    def totals(self) -> Array:
-        """(…, m): c, the total weight of each landmark."""
-        ...
+    condition: Array  # (n,): of each shape's regression
+    rank_deficiency: Index  # (n,): directions of each warp that nothing determines
+    storage: str  # how U is stored: "StoredFactor", "SparseFactor", "StreamedFactor" …
+
+    @abstractmethod
+    def fit_warps(self, reference: Array) -> Any:
+        """Fit the warps that best reach a reference (m, d), in whatever form the cost has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +146,11 @@ class EigenSolver(Protocol):
 class Centering(Protocol):
     """A rule that keeps the reference centred."""
 
-    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
-        """Return the cost whose cheapest axes are centred; ``constant`` (…, m) is v, or else 1."""
+    def apply(self, cost: Cost, roots: Array | None = None) -> Cost:
+        """Return the cost of y = (C/n)^½ x, whose cheapest axes are centred.
+
+        ``roots`` (…, m) are (C/n)^½; None where the metric is I.
+        """
         ...
 
 
@@ -159,7 +166,7 @@ class SoftCentering:
 
     nu: float | None = None
 
-    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+    def apply(self, cost: Cost, roots: Array | None = None) -> Cost:
         """Return P + ν v vᵀ."""
         nu = self.nu
         if nu is not None and not (isinstance(nu, (int, float, np.number)) and 0.0 <= nu < np.inf):
@@ -167,20 +174,25 @@ class SoftCentering:
                 "The 'nu' parameter of SoftCentering must be a number of at least 0. "
                 f"Got {nu!r} instead."
             )
-        v = np.ones(cost.n_landmarks) if constant is None else constant
-        lift = cost.norm / np.square(v).sum(axis=-1, keepdims=True) if nu is None else nu
-        return _SoftlyCentredCost(cost, v.shape[-1], cost.n_shapes, cost.norm, np.sqrt(lift) * v)
+        if nu is not None:
+            charge = np.sqrt(nu) * (np.ones_like(cost.totals) if roots is None else roots)
+        elif roots is None:
+            charge = np.full_like(cost.totals, np.sqrt(cost.norm / cost.totals.shape[-1]))
+        else:
+            charge = roots * np.sqrt(cost.n_shapes / np.square(roots).sum(axis=-1, keepdims=True))
+        return _CentredCost(cost.totals, cost.n_shapes, cost, roots, charge, is_exact=False)
 
 
 @dataclass(frozen=True)
 class ExactCentering:
     """Work in the complement of the constant vector: centred, whatever the warp."""
 
-    def apply(self, cost: Cost, constant: Array | None = None) -> Cost:
+    def apply(self, cost: Cost, roots: Array | None = None) -> Cost:
         """Return J P J, with the constant vector moved above the whole spectrum."""
-        v = np.ones(cost.n_landmarks) if constant is None else constant
-        unit = v / np.linalg.norm(v, axis=-1, keepdims=True)
-        return _ExactlyCentredCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, unit)
+        v = np.ones_like(cost.totals) if roots is None else roots
+        lift = 1.0 + (cost.norm if roots is None else cost.n_shapes)
+        charge = v * np.sqrt(lift / np.square(v).sum(axis=-1, keepdims=True))
+        return _CentredCost(cost.totals, cost.n_shapes, cost, roots, charge, is_exact=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,17 +207,12 @@ class Method:
 
 
 def add_free_axes(
-    spectrum: Spectrum, cost: WeightedCost, visible: Mask, rank: int, method: Method
+    spectrum: Spectrum, cost: Cost, visible: Mask, rank: int, method: Method
 ) -> Spectrum:
     """Add the directions in which parts of the shapes can move at no cost but noise, if any."""
     tuning, n_shapes = method.tuning, cost.n_shapes
-    may_be_free = method.by_rigidity and spectrum.values[-1] < tuning.free_value * n_shapes
-    if not may_be_free or visible.all():
-        return spectrum
-    if (
-        not compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank)
-        < tuning.hinge_cohesion
-    ):
+    cohesion = compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank)
+    if not cohesion < tuning.hinge_cohesion:
         return spectrum
     max_axes, n_axes = min(tuning.max_axes, cost.n_landmarks - 2), rank
     while True:
@@ -230,7 +237,7 @@ def _count_free_axes(
 
 
 def find_cheapest_axes(
-    cost: WeightedCost, method: Method, count: int, start: Array | None = None
+    cost: Cost, method: Method, count: int, start: Array | None = None
 ) -> Spectrum:
     """Find the ``count`` cheapest axes in the metric of the method; ``start`` nearly spans them.
 
@@ -238,10 +245,12 @@ def find_cheapest_axes(
     asked for, the size decides, and up to moderate sizes how the iterations go. Costs of several
     folds, as one stack of matrices, are for LAPACK only.
     """
-    centred, roots = centre_cost(cost, method)
-    m, tuning = centred.n_landmarks, method.tuning
-    if start is not None and roots is not None:
-        start = roots[:, None] * start
+    m, tuning, roots = cost.totals.shape[-1], method.tuning, None
+    # the metric is C by rigidity; it is I, the paper's, otherwise and where all totals are the same
+    if method.by_rigidity and (cost.totals != cost.totals[..., :1]).any():
+        roots = np.sqrt(cost.totals / cost.n_shapes)
+        start = None if start is None else roots[:, None] * start
+    centred = method.centering.apply(cost, roots)
     if method.solver is not None:
         spectrum = method.solver.find_axes(centred, count, start)
     elif m <= tuning.dense_landmarks:
@@ -347,26 +356,11 @@ class Iterative:
         )
 
 
-def centre_cost(cost: WeightedCost, method: Method) -> tuple[Cost, Array | None]:
-    """Return the cost whose cheapest axes are centred, and the roots (c/n)^½ (…, m) of its metric.
-
-    The metric is C by rigidity, and the cost that of y = (C/n)^½ x. It is the paper's I (None)
-    otherwise, and where all landmarks have the same total weight. Several folds of one size have a
-    leading axis ….
-    """
-    totals, n_shapes = cost.totals, cost.n_shapes
-    if not method.by_rigidity or (totals == totals[..., :1]).all():
-        return method.centering.apply(cost), None
-    roots = np.sqrt(totals / n_shapes)
-    scaled = _ScaledCost(cost, totals.shape[-1], n_shapes, float(n_shapes), roots)
-    return method.centering.apply(scaled, roots), roots
-
-
 def restore_axes(spectrum: Spectrum, roots: Array) -> Spectrum:
     """Return a spectrum of y = (C/n)^½ x with the axes x in their place.
 
     They are given as orthonormal columns whose first k span the k cheapest x, for every k.
-    ``roots`` (…, m) are those of ``centre_cost``.
+    ``roots`` (…, m) are (C/n)^½.
     """
     columns = np.concatenate([spectrum.axes, spectrum.next_vector[..., None]], axis=-1)
     columns /= roots[..., None]
@@ -386,36 +380,45 @@ def restore_axes(spectrum: Spectrum, roots: Array) -> Spectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class ChangedCost:
-    """A cost that was changed; what was done to it is up to the subclass."""
+class _CentredCost(Cost):
+    """(C/n)^-½ P (C/n)^-½ + v vᵀ, or J (…) J + v vᵀ with J the projection orthogonal to v."""
 
     cost: Cost
-    n_landmarks: int
-    n_shapes: int
-    norm: float
+    roots: Array | None  # (…, m): (C/n)^½; None where the metric is I
+    charge: Array  # (…, m): v, along the constant vector
+    is_exact: bool
 
-    def preconditioner(self) -> Preconditioner:
-        """Return an approximation of the inverse of the cost before the change."""
-        return self.cost.preconditioner()
-
-
-@dataclass(frozen=True, eq=False)
-class _ScaledCost(ChangedCost):
-    """(C/n)^-½ P (C/n)^-½."""
-
-    roots: Array
+    @property
+    def norm(self) -> float:
+        """A bound of the spectrum, that of v aside."""
+        return self.cost.norm if self.roots is None else float(self.n_shapes)
 
     def multiply(self, block: Array) -> Array:
-        return np.asarray(self.cost.multiply(block / self.roots[:, None]) / self.roots[:, None])
+        roots = 1.0 if self.roots is None else self.roots[:, None]
+        unit = (self.charge / np.linalg.norm(self.charge))[:, None]
+        image = block - unit * (unit.T @ block) if self.is_exact else block
+        image = self.cost.multiply(image / roots) / roots
+        if self.is_exact:
+            image -= unit * (unit.T @ image)
+        return np.asarray(image + self.charge[:, None] * (self.charge @ block))
 
     def dense(self) -> Array:
-        matrix, inverse = self.cost.dense(), 1.0 / self.roots
-        matrix *= inverse[..., :, None]  # in place: new arrays of many folds take longer
-        matrix *= inverse[..., None, :]
+        matrix = self.cost.dense()
+        if self.roots is not None:
+            inverse = 1.0 / self.roots
+            matrix *= inverse[..., :, None]  # in place: new arrays of many folds take longer
+            matrix *= inverse[..., None, :]
+        column, row = self.charge[..., :, None], self.charge[..., None, :]
+        if self.is_exact:
+            square = row @ column
+            matrix -= column * (row @ matrix) / square
+            matrix -= (matrix @ column) * row / square
+        matrix += column * row
         return matrix
 
     def preconditioner(self) -> Preconditioner:
-        return _ScaledInverse(self.cost.preconditioner(), self.roots[:, None])
+        inverse = self.cost.preconditioner()
+        return inverse if self.roots is None else _ScaledInverse(inverse, self.roots[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,40 +433,3 @@ class _ScaledInverse:
 
     def correct(self, residuals: Array) -> Array:
         return np.asarray(self.roots * self.inverse.correct(self.roots * residuals))
-
-
-@dataclass(frozen=True, eq=False)
-class _SoftlyCentredCost(ChangedCost):
-    charge: Array  # (…, m): ν^½ v
-
-    def multiply(self, block: Array) -> Array:
-        image = self.cost.multiply(block)
-        image += self.charge[:, None] * (self.charge @ block)
-        return image
-
-    def dense(self) -> Array:
-        matrix = self.cost.dense()
-        matrix += self.charge[..., :, None] * self.charge[..., None, :]
-        return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class _ExactlyCentredCost(ChangedCost):
-    unit: Array  # (…, m): v / ‖v‖
-
-    @property
-    def lift(self) -> float:
-        """What the constant vector costs: more than any other."""
-        return self.norm + 1.0
-
-    def multiply(self, block: Array) -> Array:
-        unit = self.unit[:, None]
-        along = unit * (self.unit @ block)
-        image = self.cost.multiply(block - along)
-        return np.asarray(image - unit * (self.unit @ image) + self.lift * along)
-
-    def dense(self) -> Array:
-        matrix, row, column = self.cost.dense(), self.unit[..., None, :], self.unit[..., :, None]
-        matrix = matrix - column * (row @ matrix)
-        matrix = matrix - (matrix @ column) * row
-        return np.asarray(matrix + self.lift * column * row)

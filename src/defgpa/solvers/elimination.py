@@ -33,11 +33,9 @@ from defgpa.arrays import (
     Stack,
     invert_lower,
     join_stacks,
-    multiply_thin,
     symmetrise,
 )
 from defgpa.errors import ShapeError
-from defgpa.threads import split_range
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import Basis, FactoredBasis
 
@@ -366,9 +364,10 @@ class StoredFactor(Factor):
         rows, points = self.stack_rows(), np.ascontiguousarray(block.T)
         image, more = np.zeros(points.shape), np.empty(points.shape)
         n_rows = max(4, self.batch.tuning.row_bytes // (8 * rows.shape[1]))
-        for block_rows in split_range(len(rows), n_rows):
-            chunk = rows[block_rows]
-            image += np.matmul(multiply_thin(points, chunk.T), chunk, out=more)
+        for start in range(0, len(rows), n_rows):
+            chunk = rows[start : start + n_rows]
+            # np.dot, as @ does not let other threads run where the result is small
+            image += np.matmul(np.dot(points, chunk.T), chunk, out=more)
         return image.T
 
     def feature_rows(self, landmarks: Index) -> Array:

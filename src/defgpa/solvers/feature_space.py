@@ -71,7 +71,7 @@ class FeatureSpace:
         """Find the ``count`` cheapest axes of C_K^-½ P' C_K^-½ of g folds, the constant one aside.
 
         For warps with free translations. The eigenvalues are those of P' where all landmarks have
-        the same total weight, and else n times as large, as in ``centre_cost``.
+        the same total weight, and else n times as large, as in ``find_cheapest_axes``.
         """
         g, size = folds.landmarks.shape
         changes = np.concatenate(

@@ -18,15 +18,15 @@ from defgpa.diagnostics.checks import require_linkage
 from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import LocalShapes, fit_reference
-from defgpa.solvers.eigen import ChangedCost, Method, Spectrum
+from defgpa.solvers.eigen import Cost, Method, Preconditioner, Spectrum
 from defgpa.solvers.leave_out import SINGULAR
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedCost(ChangedCost):
+class ReducedCost(Cost):
     """P − Wᵀ W̃ for the cost of shapes, one of which has lost some landmarks."""
 
-    totals: Array  # (m,): the total weight of each landmark
+    cost: ResidualCost  # of all landmarks
     rows: Array  # (|J|, m): W = P_i[J, :]
     solved: Array  # (|J|, m): W̃ = P_i[J, J]⁻¹ W
 
@@ -37,6 +37,10 @@ class ReducedCost(ChangedCost):
     def dense(self) -> Array:
         """Return P' itself, (m, m)."""
         return np.asarray(self.cost.dense() - self.rows.T @ self.solved)
+
+    def preconditioner(self) -> Preconditioner:
+        """Return an approximation of P⁻¹."""
+        return self.cost.preconditioner()
 
 
 def find_reference_without(
@@ -93,6 +97,6 @@ def find_reference_without(
     totals = np.array(cost.totals)
     totals[landmarks] -= masses
     solved = np.linalg.solve(inner, rows)
-    reduced = ReducedCost(cost, cost.n_landmarks, cost.n_shapes, cost.norm, totals, rows, solved)
+    reduced = ReducedCost(totals, cost.n_shapes, cost, rows, solved)
     start = np.column_stack([spectrum.axes, spectrum.next_vector])
     return fit_reference(remaining, reduced, method, start).reference

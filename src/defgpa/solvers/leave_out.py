@@ -19,7 +19,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask, Stack
 from defgpa.solvers.cost import ResidualCost
-from defgpa.solvers.eigen import ChangedCost, Preconditioner
+from defgpa.solvers.eigen import Cost, Preconditioner
 
 SINGULAR = 1e-10  # smallest eigenvalue of P_JJ, of the weight of a landmark: below, Ŝ_J is open
 
@@ -132,21 +132,13 @@ def leave_out_features(
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutCost(ChangedCost):
+class LeftOutCost(Cost):
     """P' = Σ P_i' of folds of one size (a leading axis …), where P is formed."""
 
-    totals: Array  # (…, n_remaining): the total weight of each landmark that remains
+    cost: ResidualCost  # of all landmarks
     remaining: Index  # (…, n_remaining)
     forms: LeftOutForms
     matrix: Array  # (n_landmarks, n_landmarks): P
-
-    @classmethod
-    def of(
-        cls, cost: ResidualCost, remaining: Index, forms: LeftOutForms, matrix: Array
-    ) -> LeftOutCost:
-        """Make the cost of what remains of a cost whose P is ``matrix``."""
-        size, totals = remaining.shape[-1], cost.totals[remaining]
-        return cls(cost, size, cost.n_shapes, cost.norm, totals, remaining, forms, matrix)
 
     def multiply(self, block: Array) -> Array:
         """Compute P' X for X (n_remaining, k) of one fold."""
@@ -169,11 +161,10 @@ class LeftOutCost(ChangedCost):
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutProducts(ChangedCost):
+class LeftOutProducts(Cost):
     """P' = Σ P_i' of one fold by products with U, where P is not formed."""
 
-    cost: ResidualCost
-    totals: Array  # (n_remaining,): the total weight of each landmark that remains
+    cost: ResidualCost  # of all landmarks
     remaining: Index  # (n_remaining,)
     rows: Sequence[Array]  # of every batch (b, l, n_left_out): U_iJᵀ
     inverses: Array  # (n, n_left_out, n_left_out): P_JJ⁻¹
@@ -183,17 +174,9 @@ class LeftOutProducts(ChangedCost):
     def of(cls, fold: LeftOutFeatures, number: int, inverse: Preconditioner) -> LeftOutProducts:
         """Make the cost of one of several folds."""
         cost, remaining = fold.cost, fold.remaining[number]
-        return cls(
-            cost,
-            len(remaining),
-            cost.n_shapes,
-            cost.norm,
-            cost.totals[remaining],
-            remaining,
-            [rows[:, number] for rows in fold.rows],
-            fold.inverses[:, number],
-            inverse,
-        )
+        rows = [rows[:, number] for rows in fold.rows]
+        inverses, totals = fold.inverses[:, number], cost.totals[remaining]
+        return cls(totals, cost.n_shapes, cost, remaining, rows, inverses, inverse)
 
     def multiply(self, block: Array) -> Array:
         """Compute P' X = C_K X − Σ U_iK M_i U_iKᵀ X for X (n_remaining, k)."""
@@ -205,10 +188,6 @@ class LeftOutProducts(ChangedCost):
             first += len(rows)
         image = self.cost.expand(coefficients)[self.remaining]
         return np.asarray(self.totals[:, None] * block - image)
-
-    def dense(self) -> Array:
-        """Return P' itself, (n_remaining, n_remaining)."""
-        return self.multiply(np.eye(self.n_landmarks))
 
     def preconditioner(self) -> Preconditioner:
         """Return the approximate inverse of P, on the landmarks that remain."""

@@ -115,7 +115,8 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
         larger = values.sum(axis=-1)
         smaller, upright = larger - 2.0 * values[..., -1], np.linalg.det(target) > 0.0
         same, mirrored = np.where(upright, larger, smaller), np.where(upright, smaller, larger)
-    size = moments.square * _compute_squared_sizes(moments, matrix)
+    spread = matrix[..., None, :, :]
+    size = moments.square * np.einsum("...kd,...kd->...", moments.axes @ spread, spread)
     better, worse = np.maximum(same, mirrored), np.minimum(same, mirrored)
     left = np.maximum(1.0 - better**2 / size, np.finfo(np.float64).eps)
     # of a flat shape both sides are the same but for rounding, which prefers nothing
@@ -130,13 +131,6 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
         votes,
         majority,
         np.where(votes == -majority_side, -majority_side, majority_side).astype(np.float64),
-    )
-
-
-def _compute_squared_sizes(moments: Moments, matrix: Array) -> Array:
-    """Compute ‖X̄A‖² (…, n) over the visible landmarks of each shape."""
-    return np.einsum(
-        "...kd,...kd->...", moments.axes @ matrix[..., None, :, :], matrix[..., None, :, :]
     )
 
 
@@ -327,7 +321,9 @@ class _Descent:
     def measure_residual(self, matrix: Array) -> Array:
         """Compute √(Σ ‖s D̄ R − X̄A‖² / Σ ‖X̄A‖²) (…)."""
         turn, scale = self.fit_similarities(matrix)
-        sizes = np.broadcast_to(_compute_squared_sizes(self.moments, matrix), scale.shape)
+        spread = matrix[..., None, :, :]
+        sizes = np.einsum("...kd,...kd->...", self.moments.axes @ spread, spread)  # ‖X̄A‖²
+        sizes = np.broadcast_to(sizes, scale.shape)
         left = sizes - scale**2 * self.moments.square
         if not self.scaling:
             total = (self.onto @ matrix).reshape(turn.shape)
