@@ -248,7 +248,7 @@ def test_empty_cells_are_missing_data(run, folder):
     err = run.refuse(*words, "-f", "shape ~ dose")
     assert "gaps" in err or "finite" in err
     err = run.refuse(*words, "--repeatability", "dose")
-    assert "missing for shape number 3" in err
+    assert "column 'dose' is empty for 'moth3'" in " ".join(err.split())
 
 
 # Symmetry
@@ -494,7 +494,42 @@ def test_components_are_said_written_and_drawn(run, folder):
     _, out, _ = run(*words[:-2], "--json")
     assert json.loads(out)["shares"] == pytest.approx(pca.explained_variance_ratio_.tolist())
     err = run.refuse(*words, "--axes", 1, 99)
-    assert f"there are {len(pca.components_)} components; got 99" in " ".join(err.split())
+    assert f"two of the {len(pca.components_)} components; got 1 99" in " ".join(err.split())
+    assert "got 2 2" in run.refuse(*words, "--axes", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["disparity", "--groups", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["classify", "--groups", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["pca", "--groups", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["test", "--slopes", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["test", "--landmarks", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["test", "--repeatability", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["symmetry", "--individual", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["covary", "--with", "gap"], "column 'gap' is empty for 'moth4'"),
+        (["covary", "--with", "kind"], "column 'kind' has 'a', which is no number"),
+        (["disparity", "--groups", "single"], "Group 'z' has one specimen"),
+        (["disparity", "--groups", "kind", "-f", "shape ~ C(number)"], "12 parameters for 12"),
+        (["test", "--landmarks", "same"], "there is only 'x'"),
+        (["phylo", "--tree", "others.nwk", "--prune"], "have no name in common"),
+        (["phylo", "--tree", "broken.nwk"], "check its parentheses"),
+    ],
+)
+def test_unusable_columns_and_trees_are_refused_in_a_sentence(
+    run, folder, words, message, monkeypatch
+):
+    """An empty cell would be a group of its own, called None."""
+    monkeypatch.chdir(folder)
+    rows = [
+        f"moth{k},{'ab'[k > 5]},{'' if k == 4 else k % 3},{'yz'[k == 3]},{k},x\n" for k in range(12)
+    ]
+    (folder / "odd.csv").write_text("name,kind,gap,single,number,same\n" + "".join(rows))
+    (folder / "others.nwk").write_text("((a:1,b:1):1,(c:1,d:1):1);")
+    (folder / "broken.nwk").write_text("((moth0:1,moth1:1;")
+    err = run.refuse(words[0], "moths.tps", "--data", "odd.csv", *words[1:])
+    assert message in " ".join(err.split())
 
 
 def test_disparity_and_classification_are_said_written_and_drawn(run, folder):

@@ -313,7 +313,7 @@ def test_disparity_differs_where_dispersion_does():
         (lambda x: modularity(x, {"a": [0, 1], "b": [2]}), "in no module"),
         (lambda x: classify(x, ["a"] * 24), "there is one group"),
         (lambda x: classify(x, ["a"] * 23 + ["b"]), "'b' has one specimen"),
-        (lambda x: classify(x, list("ab") * 12, 99), "'n_components' must be 1 to"),
+        (lambda x: classify(x, list("ab") * 12, 99), "number of components is 1 to"),
         (lambda x: disparity(x, ["a"] * 24), "at least 2 groups"),
         (lambda x: disparity(x, "kind"), "no column 'kind'"),
         (lambda x: compare_effect_sizes([]), "at least 2 results"),

@@ -284,7 +284,7 @@ def test_imputing_complete_shapes_changes_nothing(family):
     expected = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99)
     actual = procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=5)
     assert str(actual.table) == str(expected.table)
-    with pytest.raises(DefgpaError, match=r"'n_imputations' is 0, or at least 2.*got 1"):
+    with pytest.raises(DefgpaError, match=r"pooled over at least 2, or 0 for none; got 1"):
         procrustes_anova("shape ~ k", family, {"k": KINDS}, 99, n_imputations=1)
 
 

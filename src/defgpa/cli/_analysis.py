@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, TypeVar
 
+import click
+
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import collect_columns, drop_unlisted_shapes, find_column, read_sample_source
@@ -95,8 +97,39 @@ class Analysis:
 
     def find_labels(self, names: str, option: str) -> list[str]:
         """Return one label per specimen, of a column or of several joined by colons."""
-        columns = [self.find_column(name.strip(), option) for name in names.split(":")]
+        columns = []
+        for name in names.split(":"):
+            column = self.find_column(name.strip(), option)
+            self._require_filled(column, f"column {name.strip()!r}", option)
+            columns.append(column)
         return [".".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+    def find_numbers(self, names: str, option: str) -> list[tuple[float, ...]]:
+        """Return a row of numbers per specimen, of columns joined by commas."""
+        columns = []
+        for name in (word.strip() for word in names.split(",")):
+            column = self.find_column(name, option)
+            self._require_filled(column, f"column {name!r}", option)
+            words = [value for value in column if isinstance(value, str)]
+            if words:
+                raise click.BadParameter(
+                    f"column {name!r} has {words[0]!r}, which is no number.",
+                    param_hint=option,
+                )
+            columns.append(column)
+        return list(zip(*columns, strict=True))
+
+    def _require_filled(self, column: Sequence[object], what: str, option: str) -> None:
+        """Refuse a column with empty cells, which would be a group or number of their own."""
+        from defgpa.errors import format_names
+
+        rows = zip(self.sample.shapes.names, column, strict=True)
+        gaps = [name for name, value in rows if value is None or value != value or value == ""]
+        if gaps:
+            raise click.BadParameter(
+                f"{what} is empty for {format_names(gaps)}. Fill it, or --drop these specimens.",
+                param_hint=option,
+            )
 
     def permute(
         self, test: Callable[..., _Result], *arguments: object, **settings: object

@@ -82,11 +82,9 @@ def command(
         ]
         if by is not None and len(hypotheses) > 1:
             raise click.UsageError("--by compares groups by one hypothesis: give --modules once.")
-        rows: list[tuple[object, ...]] = []
+        rows: list[tuple[float, ...]] = []
         if numbers is not None:
-            heads = [word.strip() for word in numbers.split(",")]
-            block = [analysis.find_column(head, "--with") for head in heads]
-            rows = list(zip(*block, strict=True))
+            rows = analysis.find_numbers(numbers, "--with")
             _add_pls(analysis, analysis.permute(two_block_pls, analysis.sample, rows))
         elif hypotheses and len(hypotheses[0][1]) == 2:
             partition = hypotheses[0][1]
@@ -128,7 +126,7 @@ def _test_modules(analysis: Analysis, hypotheses: Sequence[tuple[str, Modules]])
 def _compare_groups(
     analysis: Analysis,
     column: str,
-    numbers: Sequence[tuple[object, ...]],
+    numbers: Sequence[tuple[float, ...]],
     partition: Modules | None,
 ) -> None:
     """Test every group of specimens on its own, and compare the effect sizes of the groups."""

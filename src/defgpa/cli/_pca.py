@@ -51,9 +51,10 @@ def command(
     with open_analysis(console, source, "Components", "pca.json", **settings) as analysis:
         labels = None if groups is None else analysis.find_labels(groups, "--groups")
         pca = ShapePCA().fit(analysis.sample)
-        if max(which) > len(pca.components_):
+        n_components = len(pca.components_)
+        if n_components > 1 and (max(which) > n_components or which[0] == which[1]):
             raise click.BadParameter(
-                f"there are {len(pca.components_)} components; got {max(which)}.",
+                f"must be two of the {n_components} components; got {which[0]} {which[1]}.",
                 param_hint="--axes",
             )
         shares = pca.explained_variance_ratio_
@@ -67,7 +68,7 @@ def command(
         console.say_result(f"{title}\n\n{align_columns([_VARIANCES, *table])}\n")
         analysis.files.write_table("variances.csv", format_csv(_VARIANCES, rows))
         _write_components(analysis, pca, labels)
-        if len(shares) > 1:
+        if n_components > 1:
             looks = {"groups": labels, "which": which, "shapes": analysis.shapes, "size": (8, 6.4)}
             analysis.files.write_figure("components.png", "components", pca, **looks)
         analysis.files.write_figure("scree.png", "scree", pca)

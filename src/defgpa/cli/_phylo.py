@@ -101,7 +101,7 @@ def command(
             model = analysis.fit_model(formula, tree=tree, gls=gls)
             analysis.add("anova", model, [row.__dict__ for row in model.table], "effects")
         if rates is not None:
-            groups = analysis.find_column(rates, "--rates")
+            groups = analysis.find_labels(rates, "--rates")
             compared = analysis.permute(evolutionary_rates, analysis.sample, tree, groups)
             values = {
                 "groups": compared.names,
@@ -121,7 +121,7 @@ def _match_tree(analysis: Analysis, tree_file: str, species: str | None, prune: 
 
     sample, columns = analysis.sample, analysis.columns
     if species is not None:
-        labels = [str(value) for value in analysis.find_column(species, "--species")]
+        labels = analysis.find_labels(species, "--species")
         sample = average_species(sample, labels, columns)
         columns = collect_columns(sample.shapes)
     names = sample.shapes.names

@@ -50,7 +50,7 @@ def command(
         shapes = analysis.shapes
         words = {"individual": individual, "side": side, "replicate": replicate}
         factors = {
-            factor: analysis.find_column(name, f"--{factor}")
+            factor: analysis.find_labels(name, f"--{factor}")
             for factor, name in words.items()
             if name is not None
         }

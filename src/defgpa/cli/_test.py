@@ -222,7 +222,7 @@ def _compare_landmarks(analysis: Analysis, name: str, between: str | None) -> No
     """Compare two groups landmark by landmark."""
     from defgpa.statistics import landmark_differences
 
-    groups = [str(value) for value in analysis.find_column(name, "--landmarks")]
+    groups = analysis.find_labels(name, "--landmarks")
     pair = _choose_two_groups(groups, between)
     differences = analysis.permute(landmark_differences, analysis.sample, groups, between=pair)
     values = {"p": differences.p, "q": differences.q, "distance": differences.distances}
@@ -234,7 +234,7 @@ def _measure_repeatability(analysis: Analysis, name: str) -> None:
     """Compare replicates of the same individuals."""
     from defgpa.statistics import repeatability
 
-    result = repeatability(analysis.sample, analysis.find_column(name, "--repeatability"))
+    result = repeatability(analysis.sample, analysis.find_labels(name, "--repeatability"))
     values = {"overall": result.overall, "per_landmark": result.per_landmark}
     links = analysis.shapes.links
     analysis.add("repeatability", result, values, "repeatability", links=links)
@@ -276,6 +276,11 @@ def _parse_error_terms(words: str | None) -> dict[str, str]:
 def _choose_two_groups(groups: list[str], between: str | None) -> tuple[str, str]:
     """Return the two groups to compare, or an error that says which there are."""
     names = list(dict.fromkeys(groups))
+    if len(names) < 2:
+        raise click.BadParameter(
+            f"landmarks are compared between 2 groups; there is only {names[0]!r}.",
+            param_hint="--landmarks",
+        )
     requested_groups = names if between is None else [word.strip() for word in between.split(",")]
     unknown = [word for word in requested_groups if word not in names]
     if unknown or len(requested_groups) != 2:

@@ -288,17 +288,12 @@ def procrustes_anova(
     model = design(formula, columns, n, whitening=_find_whitening(covariance, n, gls))
     if ss_type not in (1, 2, 3):
         raise DefgpaError(f"'ss_type' is 1, 2 or 3, the type of sums of squares; got {ss_type!r}.")
-    rank = model.basis.shape[1]
-    if rank >= n:
-        raise ShapeError(
-            f"The model has {rank} parameters for {n} shapes, so nothing is left to compare its "
-            "terms with. Leave out terms, or factors with a level for every shape."
-        )
+    model.require_residuals()
     sample.warn_of_findings()
     warn_about(check_dispersion(_label_groups(model), sample.tangents))
     terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
     sample, draws = impute_tangents(sample, n_imputations, seed)
-    with choose_threads(sample.tangents.size * rank * n_permutations // 100):
+    with choose_threads(sample.tangents.size * model.basis.shape[1] * n_permutations // 100):
         ratios = pool_ratios(
             [
                 permute_ratios(

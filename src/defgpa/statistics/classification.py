@@ -245,7 +245,7 @@ def classify(
     max_components = min(scores.shape[1], len(codes) - len(names) - 1, _MAX_COMPONENTS)
     if n_components is not None and not 1 <= n_components <= max(max_components, 1):
         raise DefgpaError(
-            f"'n_components' must be 1 to {max_components} here; got {n_components!r}."
+            f"The number of components is 1 to {max_components} here; got {n_components!r}."
         )
     priors = np.full(len(names), 1 / len(names)) if equal_priors else None
     if n_components is None:

@@ -86,6 +86,15 @@ class Design:
         """(n, rank): orthonormal columns that span the whole model."""
         return np.hstack([self.intercept, *self.bases])
 
+    def require_residuals(self) -> None:
+        """Raise a ShapeError if the model has as many parameters as there are shapes."""
+        n, rank = self.basis.shape
+        if rank >= n:
+            raise ShapeError(
+                f"The model has {rank} parameters for {n} shapes, so nothing is left of them. "
+                "Leave out terms, or factors with a level for every shape."
+            )
+
     @property
     def _blocks(self) -> list[Array]:
         return [self.whiten(self.columns[:, span]) for span in self.spans]
@@ -224,7 +233,8 @@ def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:
     term = quoted[1] if quoted else formula
     reason = "log and sqrt are of positive numbers, scale and poly of numbers that differ"
     if term in table.columns:
-        reason = f"the column has {int(table[term].isna().sum())} empty cells"
+        n_empty = int(table[term].isna().sum())
+        reason = f"the column has {n_empty} empty cell{'s' * (n_empty > 1)}"
     return (
         f"The data of {formula!r} have gaps: {term} has no value for some shapes ({reason}). "
         "Fill them, or drop these shapes."

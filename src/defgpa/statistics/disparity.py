@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
-from defgpa.errors import DefgpaError
+from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.covariates import Columns
 from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
@@ -140,8 +140,16 @@ def disparity(
     names, codes = encode_groups(join_labels(groups, columns), n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
+    single = [name for name, count in zip(names, np.bincount(codes), strict=True) if count < 2]
+    if single:
+        raise DefgpaError(
+            f"Group {format_names(single)} has one specimen, which varies from no other. Leave it "
+            "out, or join it to another group."
+        )
     sample.warn_of_findings()
-    basis = design(formula, columns, n).basis
+    model = design(formula, columns, n)
+    model.require_residuals()
+    basis = model.basis
     sample, draws = impute_tangents(sample, n_imputations, seed)
     squares = np.zeros(n)
     for tangents in draws:

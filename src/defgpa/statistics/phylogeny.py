@@ -157,17 +157,20 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
             text = Path(source).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise DefgpaError(f"The tree {source} cannot be read: {error.strerror}.") from None
-    schema = "nexus" if text.lstrip()[:6].upper() == "#NEXUS" else "newick"
+    schema = "NEXUS" if text.lstrip()[:6].upper() == "#NEXUS" else "Newick"
     name = "The tree" if is_text else f"{source}: the tree"
     n_tips = 1 + max(statement.count(",") for statement in text.split(";"))
     if n_tips > _MAX_TIPS:
         raise DefgpaError(f"{name} has about {n_tips:,} tips; at most {_MAX_TIPS:,} can be read.")
     try:
         trees = dendropy.TreeList.get(
-            data=text, schema=schema, preserve_underscores=True, rooting="default-rooted"
+            data=text, schema=schema.lower(), preserve_underscores=True, rooting="default-rooted"
         )
-    except Exception as error:  # dendropy has no common class of errors
-        raise DefgpaError(f"{name} is no {schema} tree ({type(error).__name__}).") from None
+    except Exception:  # dendropy has no common class of errors
+        raise DefgpaError(
+            f"{name} is no {schema} tree: check its parentheses, names and lengths, and that it "
+            "ends with a semicolon."
+        ) from None
     if not len(trees):
         raise DefgpaError(f"{name} is empty.")
     return _convert(trees[0], name)

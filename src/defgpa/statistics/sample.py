@@ -243,7 +243,9 @@ def impute_tangents(
     Those of the expected completion alone, unless imputations are asked for and landmarks missing.
     """
     if n_imputations < 0 or n_imputations == 1:
-        raise DefgpaError(f"'n_imputations' is 0, or at least 2 to pool over; got {n_imputations}.")
+        raise DefgpaError(
+            f"Imputations are pooled over at least 2, or 0 for none; got {n_imputations}."
+        )
     if not n_imputations or sample.completion is None:
         return sample, [sample.tangents]
     return sample.with_imputations(n_imputations), list(sample.impute(n_imputations, seed))

@@ -143,7 +143,12 @@ def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]
     numbers = [k for k, name in enumerate(names) if name in tips]
     absent = [name for name in names if name not in tips]
     extra = [tip for tip in tree.tips if tip not in set(names)]
-    if absent and not (prune and numbers):
+    if prune and not numbers:
+        raise ShapeError(
+            f"The tree and the specimens have no name in common: its tips are "
+            f"{format_names(tree.tips)}, they are {format_names(names)}."
+        )
+    if absent and not prune:
         raise ShapeError(
             f"The tree has no tip called {format_names(absent)}; its tips are "
             f"{format_names(tree.tips)}. Give the species of the specimens, correct the names, or "
