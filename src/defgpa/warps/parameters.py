@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any
 
@@ -14,14 +14,14 @@ DEFAULT_SMOOTHING = 1e-3  # where a warp model states neither a smoothing nor a 
 def get_parameters(model: object, deep: bool = True) -> dict[str, object]:
     """Return the parameters of a dataclass by name; with ``deep`` also ``kernel__width``."""
     values = {field.name: getattr(model, field.name) for field in _get_fields(model)}
-    return {**values, **dict(_get_inner_parameters(values))} if deep else values
-
-
-def _get_inner_parameters(values: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield the parameters of the values that have some, as ``kernel__width``."""
-    for name, value in values.items():
-        for key, nested in get_parameters(value).items():
-            yield f"{name}__{key}", nested
+    if not deep:
+        return values
+    nested = {
+        f"{name}__{key}": inner
+        for name, value in values.items()
+        for key, inner in get_parameters(value).items()
+    }
+    return values | nested
 
 
 def replace_parameters(model: Any, parameters: dict[str, object]) -> Any:
@@ -58,30 +58,25 @@ def stiffen(model: Any, factor: float) -> Any:
     return replace(model, **scaled or {"smoothing": factor * DEFAULT_SMOOTHING})
 
 
-def format_model(model: object) -> str:
+def format_model(model: Any) -> str:
     """Return one line that makes the model: its name and the parameters that are not default."""
-    arguments = [
-        f"{field.name}={_format_value(getattr(model, field.name))}"
-        for field in _get_fields(model)
-        if not _is_default(field, getattr(model, field.name))
-    ]
+    arguments = []
+    for field in fields(model):
+        value, default = getattr(model, field.name), field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        if type(value) is type(default) and value == default:
+            continue
+        if isinstance(value, np.ndarray) or (isinstance(value, list) and np.ndim(value) > 1):
+            text = f"<{' × '.join(str(size) for size in np.shape(value))} array>"
+        else:
+            text = getattr(value, "__name__", None) or repr(value)
+        arguments.append(f"{field.name}={text}")
     return f"{type(model).__name__}({', '.join(arguments)})"
 
 
 def _get_fields(value: object) -> tuple[Field[object], ...]:
     return fields(value) if is_dataclass(value) and not isinstance(value, type) else ()
-
-
-def _is_default(field: Field[object], value: object) -> bool:
-    if field.default_factory is not MISSING:
-        return bool(value == field.default_factory())
-    return type(value) is type(field.default) and bool(value == field.default)
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, np.ndarray) or (isinstance(value, list) and np.ndim(value) > 1):
-        return f"<{' × '.join(str(size) for size in np.shape(value))} array>"
-    return getattr(value, "__name__", None) or repr(value)
 
 
 def require_number(
