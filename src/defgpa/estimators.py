@@ -59,7 +59,7 @@ from defgpa.solvers.robust import (
     predict_by_maps,
     spread_over_landmarks,
 )
-from defgpa.threads import USUAL_FEATURES, choose_threads
+from defgpa.threads import USUAL_FEATURES, use_threads
 from defgpa.tuning import DEFAULT, Tuning
 from defgpa.warps import ThinPlateSpline, Warp, WarpModel
 from defgpa.warps.parameters import stiffen
@@ -100,7 +100,7 @@ class AlignmentEstimator(SklearnInterface):
         The warps as they were eliminated are returned, too, where they were.
         """
         valid = self._validate(shapes)
-        with choose_threads(valid.visible.size * self._features_per_landmark):
+        with use_threads(n_values=valid.visible.size * self._features_per_landmark):
             shared = keep_common_landmarks(valid)
             alignment, problem = self._align_core(shared)
             if shared.n_landmarks < valid.n_landmarks:
@@ -126,7 +126,7 @@ class AlignmentEstimator(SklearnInterface):
         core = keep_common_landmarks(shapes)
 
         def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
-            with choose_threads(core.visible.size * self._features_per_landmark):
+            with use_threads(n_values=core.visible.size * self._features_per_landmark):
                 return self._fit_with_weights(core, weights, stiffness, start)
 
         estimated = estimate_weights(
@@ -679,7 +679,7 @@ def prepare_problem(
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid = estimator._validate(shapes)
-    with choose_threads(valid.visible.size * estimator._features_per_landmark):
+    with use_threads(n_values=valid.visible.size * estimator._features_per_landmark):
         return estimator._prepare(keep_common_landmarks(valid))
 
 

@@ -14,9 +14,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from itertools import count, islice
+from math import inf
 from threading import Lock, local
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,7 +29,6 @@ _R = TypeVar("_R")
 
 USUAL_FEATURES = 64  # of a warp that bends
 _SMALL_WORK = 2048 * USUAL_FEATURES  # numbers: landmarks of all shapes times features
-
 
 _thread_state = local()
 
@@ -52,19 +52,6 @@ def _set_threads(libraries: Iterable[tuple[LibController, int]]) -> None:
         let_go()
 
 
-def count_threads() -> int:
-    """Return how many threads to use: those that BLAS may use, within outside limits."""
-    allowed: int | None = getattr(_thread_state, "allowed", None)
-    if allowed is not None:
-        return allowed
-    return max(1, min([*(library.num_threads for library in _find_libraries()), _count_cores()]))
-
-
-@cache
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class _Limit:
     """The number of threads that hold BLAS to one thread, and its earlier setting.
 
@@ -82,39 +69,48 @@ _limit = _Limit()
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread while any caller is in this context."""
-    limit = _limit
+def use_threads(allowed: int | None = None, *, n_values: float = inf) -> Iterator[None]:
+    """Hold BLAS to one thread, and use as many of our threads as it had, or as are allowed.
+
+    Parameters
+    ----------
+    allowed : int, optional
+        Number of threads that `map_blocks` may use in this context.
+    n_values : int, optional
+        How many numbers the work has; one thread is enough for few.
+    """
+    if n_values <= _SMALL_WORK:
+        allowed = 1
+    elif allowed is None:
+        allowed = count_threads()
+    outer, limit = getattr(_thread_state, "allowed", None), _limit
     with limit.lock:
         limit.holders += 1
         if limit.holders == 1:
             limit.before = [(library, library.num_threads) for library in _find_libraries()]
             _set_threads((library, 1) for library, _ in limit.before)
+    _thread_state.allowed = allowed
     try:
         yield
     finally:
+        _thread_state.allowed = outer
         with limit.lock:
             limit.holders -= 1
             if limit.holders == 0:
                 _set_threads(limit.before)
 
 
-@contextmanager
-def use_threads(allowed: int | None = None) -> Iterator[None]:
-    """Hold BLAS to one thread, and use as many threads as it had, or as are allowed."""
-    before = getattr(_thread_state, "allowed", None)
-    allowed = count_threads() if allowed is None else allowed
-    with one_blas_thread():
-        _thread_state.allowed = allowed
-        try:
-            yield
-        finally:
-            _thread_state.allowed = before
+def count_threads() -> int:
+    """Return how many threads to use: those that BLAS may use, within outside limits."""
+    allowed: int | None = getattr(_thread_state, "allowed", None)
+    if allowed is not None:
+        return allowed
+    return max(1, min([*(library.num_threads for library in _find_libraries()), _count_cores()]))
 
 
-def choose_threads(features: int) -> AbstractContextManager[None]:
-    """Choose one thread for work on few features, else as many as allowed."""
-    return one_blas_thread() if features <= _SMALL_WORK else use_threads()
+@cache
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def split_range(size: int, block: int) -> list[slice]:

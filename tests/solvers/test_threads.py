@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from defgpa import DefGPA, ThinPlateSpline, threads
-from defgpa.threads import count_threads, map_blocks, one_blas_thread, use_threads
+from defgpa.threads import count_threads, map_blocks, use_threads
 from support import smooth_family
 
 
@@ -78,7 +78,7 @@ def test_allowances_are_restored():
     before = count_threads()
     with use_threads(3):
         assert count_threads() == 3
-        with one_blas_thread(), use_threads(1):
+        with use_threads(2), use_threads(1):
             assert count_threads() == 1
         assert count_threads() == 3
     assert count_threads() == before
@@ -97,7 +97,7 @@ def in_another_thread(work):
 
 
 def held_to():
-    with one_blas_thread():
+    with use_threads(1):
         return blas_threads()
 
 
@@ -112,12 +112,12 @@ def test_the_limit_is_lifted_whichever_thread_leaves_last():
     entered, leave = threading.Event(), threading.Event()
 
     def hold():
-        with one_blas_thread():
+        with use_threads(1):
             entered.set()
             leave.wait()
 
     thread = threading.Thread(target=hold)
-    with one_blas_thread():
+    with use_threads(1):
         thread.start()
         entered.wait()
     assert blas_threads() == {1}
@@ -139,12 +139,12 @@ def test_a_fit_on_another_thread_has_the_same_digits():
 
 def test_a_forked_process_is_not_held_by_the_threads_it_lost():
     before = blas_threads()
-    lost = one_blas_thread()
+    lost = use_threads(1)
     lost.__enter__()
     threads._limit.lock.acquire()  # as if another thread had been about to leave
     threads._reset_after_fork()
     assert blas_threads() == before
-    with one_blas_thread():
+    with use_threads(1):
         assert blas_threads() == {1}
         del lost
     assert blas_threads() == before

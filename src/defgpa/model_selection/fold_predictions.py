@@ -58,7 +58,7 @@ from defgpa.solvers.leave_out import (
     leave_out_features,
 )
 from defgpa.solvers.proportions import find_sides, fit_rigid_proportions
-from defgpa.threads import one_blas_thread, split_range
+from defgpa.threads import split_range, use_threads
 from defgpa.tuning import DEFAULT
 
 BLOCK_BYTES = (
@@ -166,7 +166,7 @@ def predict_folds(
     nothing = LeftOut(np.empty((shapes.n_shapes, 0, shapes.n_dims)))
     outcomes = [[nothing] * n_folds for _ in positions]
     n_done = len(positions) * (n_folds - sum(map(len, plan.blocks)))  # of landmarks of one shape
-    with one_blas_thread():
+    with use_threads(1):
         solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
         for numbers, sums in plan:
             errors, folds = solver.leave_out(numbers, sums)
@@ -197,7 +197,7 @@ def predict_folds(
 def find_impossible_folds(problem: DeformableProblem, plan: FoldPlan) -> dict[int, LeftOut]:
     """Return the folds, by number, without which shapes fall apart or a warp is open."""
     solver, impossible = FoldSolver(problem), dict[int, LeftOut]()
-    with one_blas_thread():
+    with use_threads(1):
         for numbers, sums in plan:
             impossible |= solver.leave_out(numbers, sums)[0]
     return impossible

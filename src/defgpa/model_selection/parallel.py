@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
 from defgpa.errors import DefgpaWarning
-from defgpa.threads import count_threads, one_blas_thread
+from defgpa.threads import count_threads, use_threads
 
 _R = TypeVar("_R")
 
@@ -34,7 +34,7 @@ def run_in_parallel(
     results_in_order = _run(work, arguments, n_jobs)
     with (
         warnings.catch_warnings(record=True) as caught,
-        one_blas_thread(),
+        use_threads(1),
         closing(results_in_order),
     ):
         warnings.simplefilter("always")
@@ -55,10 +55,10 @@ def _run_task(work: Callable[..., _R], values: tuple[Any, ...], parent_pid: int)
     if os.getpid() == parent_pid:
         return work(*values)
     if threading.current_thread() is not threading.main_thread():
-        with one_blas_thread():
+        with use_threads(1):
             return work(*values)
     # what the package says about a fit is in its diagnostics too
-    with one_blas_thread(), warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+    with use_threads(1), warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         return work(*values)
 
 

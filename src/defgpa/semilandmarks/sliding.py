@@ -42,7 +42,7 @@ from defgpa.semilandmarks.paths import (
 from defgpa.semilandmarks.sliders import Curve, chains, find_curves, find_slider_numbers
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.solvers.rigid import fit_rigid
-from defgpa.threads import map_blocks, one_blas_thread
+from defgpa.threads import map_blocks, use_threads
 
 Places = Sequence[Sequence[Array]]  # on the paths of every block
 _MAX_BLOCK = 1 << 20  # numbers in the systems that are solved together
@@ -170,7 +170,7 @@ def slide(
     for block, place in zip(blocks, places, strict=True):  # those of a mesh come to lie on it
         points[block.rows] = _locate(points[block.rows], block.paths, place)
     total, settled = np.inf, False
-    with one_blas_thread():
+    with use_threads(1):
         while not settled and len(criterion) < max_rounds:
             reference = fit_reference(digitised.with_points(points))
             slid, end_places, values = _slide_once(points, places, blocks, reference, by)

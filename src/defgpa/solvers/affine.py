@@ -35,7 +35,7 @@ from defgpa.geometry import Geometry
 from defgpa.solvers.affine_cost import AffinePoint
 from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit
 from defgpa.solvers.trust_region import TARGET_GRADIENT, minimise
-from defgpa.threads import one_blas_thread
+from defgpa.threads import use_threads
 
 _FLAT = 1e-7  # thickness of a shape, relative to its length, that no affine map can rely on
 
@@ -100,7 +100,7 @@ def fit_affine(
         point, iterations = AffinePoint.from_reference(shapes, axes), 0
     else:
         near = _find_start(shapes, shapes.weights, max_dense) if start is None else start.T
-        with one_blas_thread():  # products this thin gain nothing from a second thread
+        with use_threads(1):  # products this thin gain nothing from a second thread
             point, iterations = minimise(AffinePoint.from_reference(shapes, near), target_gradient)
     _require_invertible(point.maps, shapes)
     inverse = np.asarray(np.linalg.inv(point.maps), dtype=np.float64)

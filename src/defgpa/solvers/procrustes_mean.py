@@ -23,7 +23,7 @@ from defgpa.procrustes import RIGID, fit_motions
 from defgpa.solvers.datum_space import CentredShapes
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_inner_products
 from defgpa.solvers.trust_region import minimise
-from defgpa.threads import one_blas_thread
+from defgpa.threads import use_threads
 
 _MAX_ROUNDS = 200
 _MEAN_TOLERANCE = 1e-11  # change of the mean in a round, at unit size
@@ -49,7 +49,7 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
     n_shapes, _, n_dims = shapes.shape
     rotations = np.tile(np.eye(n_dims), (n_shapes, 1, 1))
     mean = _to_unit_size(start.T)
-    with one_blas_thread():  # products this thin gain nothing from a second thread
+    with use_threads(1):  # products this thin gain nothing from a second thread
         for _ in range(_MAX_ROUNDS):
             pose = _rotate_onto_mean(
                 _resize(shapes, _measure_visible_sizes(shapes, mean)), rotations

@@ -41,14 +41,14 @@ from defgpa.solvers.datum_space import (
 from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_squared_scales
 from defgpa.solvers.rigid_starts import find_further_starts, find_start
 from defgpa.solvers.trust_region import minimise
-from defgpa.threads import one_blas_thread
+from defgpa.threads import use_threads
 
 # disagreement of the shapes above which there may be other minima; any may be mirrored
 _UNSURE, _UNSURE_IF_MIRRORED = 0.05, 1e-3
 _SAME_COST = 1e-10  # relative; a minimum that is lower by less is the same one
 
 
-@one_blas_thread()  # products this thin gain nothing from a second thread
+@use_threads(1)  # products this thin gain nothing from a second thread
 def fit_rigid(
     points: Array,
     motions: Motions = RIGID,

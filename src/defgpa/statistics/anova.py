@@ -32,7 +32,7 @@ from defgpa.statistics.sample import Analysed, Sample, build_sample, impute_tang
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, Terms, permute_ratios, pool_ratios
-from defgpa.threads import choose_threads
+from defgpa.threads import use_threads
 
 _LINE = 80  # characters of a line of the terminal
 
@@ -293,7 +293,7 @@ def procrustes_anova(
     warn_about(check_dispersion(_label_groups(model), sample.tangents))
     terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
     sample, draws = impute_tangents(sample, n_imputations, seed)
-    with choose_threads(sample.tangents.size * model.basis.shape[1] * n_permutations // 100):
+    with use_threads(n_values=sample.tangents.size * model.basis.shape[1] * n_permutations // 100):
         ratios = pool_ratios(
             [
                 permute_ratios(

@@ -29,7 +29,7 @@ from defgpa.statistics.left_out_landmarks import (
 )
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.threads import one_blas_thread
+from defgpa.threads import use_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +143,7 @@ class Outliers:
         ]
 
 
-@one_blas_thread()  # many small products: a second thread spins between them and gains nothing
+@use_threads(1)  # many small products: a second thread spins between them and gains nothing
 def outliers(
     x: Analysed,
     groups: Sequence[object] | None = None,

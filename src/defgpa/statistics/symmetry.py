@@ -41,7 +41,7 @@ from defgpa.statistics.table import EffectRows, EffectTable, Row, Table
 from defgpa.statistics.two_way import TwoWay, build_averaging
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, permute_ratios
 from defgpa.tangent_space import project_complete_shapes
-from defgpa.threads import choose_threads
+from defgpa.threads import use_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -343,7 +343,7 @@ def _decompose(
     """
     flat = x.reshape(len(x), -1)
     terms = TwoWay(codes, sides)
-    with choose_threads(flat.size * permutations.count // 10):
+    with use_threads(n_values=flat.size * permutations.count // 10):
         ratios = permute_ratios(flat, terms, (2, 2, RESIDUAL), permutations)
     means = [np.asarray(build_averaging(codes[sides == k]) @ flat[sides == k]) for k in (0, 1)]
     a, b = (mean.reshape(-1, *x.shape[1:]) for mean in means)
