@@ -364,6 +364,14 @@ def test_warps_are_finite_everywhere_and_leave_nan_alone(promise, family):
 
 
 @every
+def test_no_points_have_no_images(promise, family):
+    warp, dim = DefGPA(promise.model).fit(family).warps_[0], family.n_dims
+    assert warp(np.empty((0, dim))).shape == (0, dim)
+    assert warp.jacobian(np.empty((0, dim))).shape == (0, dim, dim)
+    assert warp.foldovers(np.empty((0, dim))).shape == (0,)
+
+
+@every
 def test_soft_and_exact_centring_agree_if_translations_are_free(promise, family):
     soft = DefGPA(promise.model).fit(family).reference_
     exact = DefGPA(promise.model, centering=defgpa.ExactCentering()).fit(family).reference_

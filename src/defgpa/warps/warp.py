@@ -68,10 +68,8 @@ class Warp:
 
     def __call__(self, points: ArrayLike) -> Array:
         """Return the images (p, d) of points (p, d); NaN stays NaN."""
-        array = self._check_points(points)
-        parts = split_range(len(array), self._block_size)
-        images = map_blocks(lambda part: self._compute_images(array[part]) + self.offset, parts)
-        return np.concatenate(images) if images else np.empty(array.shape)
+        images = map_blocks(self._compute_images, self._split_points(points))
+        return np.concatenate([np.empty((0, self.coefficients.shape[1])), *images])
 
     def jacobian(self, points: ArrayLike) -> Array:
         """Return the (p, d, d) Jacobians: row a, column b is ∂ image coordinate a / ∂ coordinate b.
@@ -79,12 +77,9 @@ class Warp:
         Exact for the built-in warps and for a basis that offers ``gradients(points)``; by central
         differences for one that offers only features.
         """
-        array = self._check_points(points)
-        parts = split_range(len(array), max(1, self._block_size // array.shape[1]))
-        jacobians = map_blocks(lambda part: self._compute_jacobian(array[part]), parts)
-        if not jacobians:
-            return np.empty((0, *self.coefficients.shape[1:] * 2))
-        return np.concatenate(jacobians)
+        n_dims = self.coefficients.shape[1]
+        jacobians = map_blocks(self._compute_jacobian, self._split_points(points, n_dims))
+        return np.concatenate([np.empty((0, n_dims, n_dims)), *jacobians])
 
     def foldovers(self, points: ArrayLike) -> Mask:
         """Find the points (p,) where the warp folds over: locally mirrored, or collapsed.
@@ -126,10 +121,10 @@ class Warp:
     def _compute_images(self, points: Array) -> Array:
         basis = self.basis
         if isinstance(basis, SparseBasis):
-            return np.asarray(basis.sparse_columns(points) @ self.column_coefficients)
+            return basis.sparse_columns(points) @ self.column_coefficients + self.offset
         if isinstance(basis, FactoredBasis):
-            return basis.columns(points) @ self.column_coefficients
-        return basis.features(points) @ self.coefficients
+            return basis.columns(points) @ self.column_coefficients + self.offset
+        return basis.features(points) @ self.coefficients + self.offset
 
     def _compute_jacobian(self, points: Array) -> Array:
         basis = self.basis
@@ -154,17 +149,16 @@ class Warp:
             columns.append((forward - backward) / (2 * step))
         return np.stack(columns, axis=-1)
 
-    @property
-    def _block_size(self) -> int:
-        if isinstance(self.basis, SparseBasis):
-            return 4096  # their few entries stay in cache however many columns there are
-        return max(64, BLOCK_BYTES // (8 * max(1, len(self.column_coefficients))))
-
-    def _check_points(self, points: object) -> Array:
+    def _split_points(self, points: ArrayLike, n_values: int = 1) -> list[Array]:
+        """Split points (p, d) into blocks whose columns, of so many values each, stay in cache."""
         array = np.asarray(points, dtype=np.float64)
         n_dims = self.coefficients.shape[1]
         if array.ndim != 2 or array.shape[1] != n_dims:
             raise ShapeError(
                 f"A {n_dims}-D warp takes points (p, {n_dims}); got an array of size {array.shape}."
             )
-        return array
+        if isinstance(self.basis, SparseBasis):
+            size = 4096  # the few entries stay in cache however many columns there are
+        else:
+            size = max(64, BLOCK_BYTES // (8 * max(1, len(self.column_coefficients))))
+        return [array[part] for part in split_range(len(array), size // n_values)]
