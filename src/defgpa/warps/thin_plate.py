@@ -385,22 +385,9 @@ class Complement:
     mirror: Array  # (…, k, q): Y
     inner: Array  # (…, q, q): T
 
-    def apply(self, rows: Array) -> Array:
-        """Return N X for X (…, k − q, j), (…, k, j)."""
-        q = self.inner.shape[-1]
-        reflected = -self.mirror @ (self.inner @ (self.mirror[..., q:, :].mT @ rows))
-        reflected[..., q:, :] += rows
-        return reflected
-
     def reflect(self, rows: Array) -> Array:
-        """Return H X for X (…, k, j)."""
+        """Return H X for X (…, k, j); N X for what stands in the rows of X beyond the first q."""
         return rows - self.mirror @ (self.inner @ (self.mirror.mT @ rows))
-
-    def restrict(self, kernel: Array) -> Array:
-        """Return NᵀKN of a symmetric K (…, k, k), (…, k − q, k − q)."""
-        q = self.inner.shape[-1]
-        restricted = self.reflect(self.reflect(kernel)[..., q:, :].mT)[..., q:, :]
-        return 0.5 * (restricted + restricted.mT)
 
 
 def find_complement(functions: Array) -> Complement:
@@ -420,10 +407,13 @@ def compute_mixing(kernel: Array, complement: Complement, root: Callable[[Array]
 
     ``root`` makes X (…, k − q, r) with Xᵀ E X = I of E = NᵀKN, K (…, k, k).
     """
-    bent = complement.apply(root(complement.restrict(kernel)))
-    (*batch_shape, k, r), q = bent.shape, complement.inner.shape[-1]
+    k, q = complement.mirror.shape[-2:]
+    energy = complement.reflect(complement.reflect(kernel)[..., q:, :].mT)[..., q:, :]
+    weights = root(0.5 * (energy + energy.mT))
+    *batch_shape, _, r = weights.shape
     mixing = np.zeros((*batch_shape, k + q, r + q))
-    mixing[..., :k, :r] = bent
+    mixing[..., q:k, :r] = weights
+    mixing[..., :k, :r] = complement.reflect(mixing[..., :k, :r])
     mixing[..., k:, r:] = np.eye(q)
     return mixing
 
