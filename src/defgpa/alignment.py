@@ -7,7 +7,7 @@ kept. Back-projected: the reference mapped into each shape by the inverse of its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Index, Mask, freeze, rms_radius
-from defgpa.diagnostics.checks import check_descent_solution
+from defgpa.diagnostics.checks import check_descent
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.rejection import RejectedLandmark, Rejection
 from defgpa.diagnostics.solution import DescentDiagnostics, Diagnostics, SpectralDiagnostics
@@ -194,17 +194,11 @@ class Alignment:
         if visible.all():
             return self.superimposed
         residuals = np.where(visible[..., None], self.superimposed - self.back_projected, 0.0)
-        distances = np.where(visible, self._squared_distances, 0.0)
-        predicts = (residuals**2).sum(axis=(1, 2)) < distances.sum(axis=1)
+        differences = np.where(visible[..., None], self.superimposed - self.reference, 0.0)
+        predicts = (residuals**2).sum(axis=(1, 2)) < (differences**2).sum(axis=(1, 2))
         missing = predicts[:, None] & ~visible & np.isfinite(self.back_projected).all(axis=2)
         measured = np.where(visible[..., None], self.superimposed, np.nan)
         return np.where(missing[..., None], self.back_projected, measured)
-
-    @cached_property
-    def _squared_distances(self) -> Array:
-        """(n, m): of the superimposed landmarks from those of the reference; NaN where missing."""
-        differences = self.superimposed - self.reference
-        return freeze(np.einsum("nmd,nmd->nm", differences, differences))
 
     @cached_property
     def back_projected(self) -> Array:
@@ -246,14 +240,11 @@ class Alignment:
         """(n, m): distance of each landmark from the reference mapped back by the inverse warp."""
         distances = np.full(self.shapes.visible.shape, np.nan)
         with use_threads():
-            for i, (warp, points, visible) in enumerate(self._iter_shapes()):
+            for i, warp in enumerate(self.warps):
+                points, visible = self.shapes.points[i], self.shapes.visible[i]
                 projected = warp.inverse()(self.reference[visible])
                 distances[i, visible] = np.linalg.norm(points[visible] - projected, axis=1)
         return freeze(distances)
-
-    def _iter_shapes(self) -> Iterator[tuple[Warp, Array, Mask]]:
-        """Iterate over the warp, points (m, d) and visible landmarks (m,) of every shape."""
-        return zip(self.warps, self.shapes, self.shapes.visible, strict=True)
 
     @property
     def rmse_reference(self) -> float:
@@ -511,6 +502,7 @@ def make_datum_space_alignment(
         gradient=fit.gradient_norm,
         converged=fit.converged,
     )
+    checks = check_descent(votes, fit.converged, fit.iterations, fit.gradient_norm, shapes.names)
     centred = fit.reference - fit.reference.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     return Alignment(
@@ -521,5 +513,5 @@ def make_datum_space_alignment(
         facts,
         registration,
         np.eye(shapes.n_dims),
-        (*check_descent_solution(facts, shapes.names), *findings),
+        (*checks, *findings),
     )

@@ -109,10 +109,10 @@ class AlignmentEstimator(SklearnInterface):
 
     def _validate(self, shapes: ShapesLike) -> Shapes:
         """Return shapes that can be aligned and fit into memory."""
-        valid = as_specimens(shapes)
+        valid = as_specimens(shapes).require_alignable()
         # what a fit surely takes: the points centred, and their images
         require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
-        return valid.require_alignable()
+        return valid
 
     def _align_core(
         self, shapes: Shapes
@@ -516,7 +516,14 @@ class ElasticGPA(WarpEstimator):
     @property
     def _dial(self) -> Dial:
         """Where between rigid and elastic; checked."""
-        return Dial(_check_rigidity(self.rigidity), bool(self.scaling))
+        rigidity = self.rigidity
+        is_number = isinstance(rigidity, (int, float, np.floating, np.integer))
+        if isinstance(rigidity, bool) or not (is_number and rigidity >= 0):
+            raise ValueError(
+                "The 'rigidity' parameter of ElasticGPA must be a number from 0 to infinity. "
+                f"Got {rigidity!r} instead."
+            )
+        return Dial(float(rigidity), bool(self.scaling))
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, ElasticProblem]:
         problem = self._prepare(shapes)
@@ -699,17 +706,3 @@ def weigh_shapes(shapes: Shapes, rejection: Rejection) -> Shapes:
     """Give shapes their robust weights; rejected ones have too little to move the reference."""
     weights = np.where(rejection.shapes[:, None], shapes.relative_weights, rejection.weights)
     return shapes.with_weights(fade_shapes(weights, rejection.shapes))
-
-
-def _check_rigidity(rigidity: object) -> float:
-    """Return the rigidity as a number, or raise a ValueError."""
-    if (
-        not isinstance(rigidity, (int, float, np.floating, np.integer))
-        or isinstance(rigidity, bool)
-        or not rigidity >= 0
-    ):
-        raise ValueError(
-            "The 'rigidity' parameter of ElasticGPA must be a number from 0 to infinity. "
-            f"Got {rigidity!r} instead."
-        )
-    return float(rigidity)

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
 from defgpa.alignment import Alignment, average
-from defgpa.arrays import Array, Mask, rms, rms_radius
+from defgpa.arrays import Array, Mask, median_of_finite, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
@@ -164,7 +164,9 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     geometry = shapes.geometry
 
     # squared distances from the reference after the best similarities, relative to its size
-    squares = alignment._squared_distances / rms_radius(alignment.reference) ** 2
+    differences = alignment.superimposed - alignment.reference
+    squares = np.einsum("nmd,nmd->nm", differences, differences)
+    squares /= rms_radius(alignment.reference) ** 2
 
     # by the similarities onto the reference: a shape with few visible landmarks is not small
     sizes = 1.0 / alignment.similarities.scale
@@ -192,7 +194,7 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
-    if _has_outlying_landmark(squares, shapes.visible, tuning):
+    if _has_outlying_landmark(squares, tuning):
         try:
             screening = screen(shapes, tuning)
         except ShapeError:  # what cannot be brought together by similarities may still be warped
@@ -223,12 +225,11 @@ def add_deformation_finding(
     if Problem.LARGE_DEFORMATION in kinds or too_many:
         return findings
     points, reference = alignment.shapes.points, alignment.reference
-    squares = alignment._squared_distances
+    superimposed = alignment.superimposed
     if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
-        differences = (
-            fit_motions(points, reference, motions=ORTHOGONAL_SIMILARITY)(points) - reference
-        )
-        squares = np.einsum("nmd,nmd->nm", differences, differences)
+        superimposed = _superimpose(points, reference)
+    differences = superimposed - reference
+    squares = np.einsum("nmd,nmd->nm", differences, differences)
     counted, weights = alignment._counted, alignment.shapes.unequal_weights
     residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
@@ -265,27 +266,19 @@ def compute_mean_error_probability(residual: float, n: int, dim: int, offset: fl
     return float(fdtrc(q, q * (n - 1), (n - 1) * (offset / residual) ** 2))
 
 
-def _has_outlying_landmark(squares: Array, visible: Mask, tuning: Tuning) -> bool:
+def _has_outlying_landmark(squares: Array, tuning: Tuning) -> bool:
     """Return whether any landmark is an outlier, in absolute terms or relative to medians.
 
-    ``squares`` (n, m) are squared distances of the landmarks from their places.
+    ``squares`` (n, m) are squared distances of the landmarks from their places, NaN where missing.
     """
-    values = np.where(visible, squares, -1.0)
-    if values[visible].mean() > tuning.rms_distance**2:
+    farthest = np.nanmax(squares)
+    if farthest > tuning.far_distance**2 or np.nanmean(squares) > tuning.rms_distance**2:
         return True
-    farthest = values.max()
-    if not tuning.near_distance**2 < farthest <= tuning.far_distance**2:
-        return bool(farthest > tuning.far_distance**2)
-    usual = [_compute_row_medians(values, visible), _compute_row_medians(values.T, visible.T).T]
-    return bool((values > tuning.stray_ratio**2 * np.maximum(*usual)).any())
-
-
-def _compute_row_medians(values: Array, visible: Mask) -> Array:
-    """Return the median of the visible values of each row, (n, 1); the others are below zero."""
-    count = visible.sum(axis=1)
-    middle = values.shape[1] - count + (count - 1) // 2
-    partitioned = np.partition(values, sorted(set(middle.tolist())), axis=1)
-    return partitioned[np.arange(len(values)), middle][:, None]
+    if farthest <= tuning.near_distance**2:
+        return False
+    by_shape, by_landmark = median_of_finite(squares, 1), median_of_finite(squares, 0)
+    usual = np.maximum(by_shape[:, None], by_landmark)
+    return bool((squares > tuning.stray_ratio**2 * usual).any())
 
 
 def _report_screening(

@@ -45,11 +45,3 @@ def _compute_by_broadcasting(points: Array, centres: Array) -> Array:
             np.square(np.subtract(x[block, axis], c[block, axis], out=along), out=along)
             sums += along
     return total.mT
-
-
-def make_wider_array(rows: Array, width: int) -> Array:
-    """Make an empty array (…, p, width) with room for rows (…, p, k), in the same order."""
-    *batch_shape, p, _ = rows.shape
-    if rows.flags.c_contiguous:
-        return np.empty((*batch_shape, p, width))
-    return (np.empty((*batch_shape, width, p))).mT

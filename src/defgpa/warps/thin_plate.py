@@ -44,7 +44,7 @@ from defgpa.warps.control_points import (
     make_grid_indices,
     make_principal_grid,
 )
-from defgpa.warps.distances import BLOCK_BYTES, TINY, compute_squared_distances, make_wider_array
+from defgpa.warps.distances import BLOCK_BYTES, TINY, compute_squared_distances
 from defgpa.warps.parameters import DEFAULT_SMOOTHING, require_number
 from defgpa.warps.warp import Warp
 
@@ -87,7 +87,11 @@ class ThinPlateBasis(FactoredBasis):
         if grid is None:
             local = normalize_points(points, self.centre, self.scale)
             squared = compute_squared_distances(local, self.controls)
-            columns = make_wider_array(squared, k + d + 1)
+            # in the order of the distances: the points side by side where there are many shapes
+            if squared.flags.c_contiguous:
+                columns = np.empty((*batch_shape, p, k + d + 1))
+            else:
+                columns = np.empty((*batch_shape, k + d + 1, p)).mT
             compute_thin_plate_kernel(squared, d, out=columns[..., :k])
             columns[..., k:-1] = local
             columns[..., -1] = 1.0
@@ -290,7 +294,12 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     system = _build_kernel_system(local)
     system[:k, k:] = make_affine_columns(local)
     system[k:, :k] = system[:k, k:].T
-    weights = _solve_system(system, np.vstack([targets, np.zeros((d + 1, d))]))
+    images = np.vstack([targets, np.zeros((d + 1, d))])
+    factors, pivots, singular = dgetrf(system)
+    if singular or not dgecon(factors, np.linalg.norm(system, 1))[0] > np.finfo(np.float64).eps:
+        weights = np.asarray(lstsq(system, images)[0])  # points that coincide
+    else:
+        weights = np.asarray(dgetrs(factors, pivots, images)[0])
     basis = ThinPlateBasis(
         local,
         geometry.centre[0],
@@ -315,16 +324,6 @@ def _build_kernel_system(controls: Array) -> Array:
         compute_squared_distances(controls, controls), d
     )
     return bordered
-
-
-def _solve_system(system: Array, right: Array) -> Array:
-    """Solve a square system, in least squares where points coincide."""
-    factors, pivots, singular = dgetrf(system)
-    if not singular:
-        reciprocal_condition, _ = dgecon(factors, np.linalg.norm(system, 1))
-        if reciprocal_condition > np.finfo(np.float64).eps:
-            return np.asarray(dgetrs(factors, pivots, right)[0])
-    return np.asarray(lstsq(system, right)[0])
 
 
 def _check_spread(controls: Array) -> None:
