@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Index, Mask, freeze, rms_radius
-from defgpa.diagnostics.checks import check_descent
+from defgpa.diagnostics.checks import check_descent_solution
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.rejection import RejectedLandmark, Rejection
 from defgpa.diagnostics.solution import DescentDiagnostics, Diagnostics, SpectralDiagnostics
@@ -502,7 +502,6 @@ def make_datum_space_alignment(
         gradient=fit.gradient_norm,
         converged=fit.converged,
     )
-    checks = check_descent(votes, fit.converged, fit.iterations, fit.gradient_norm, shapes.names)
     centred = fit.reference - fit.reference.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     return Alignment(
@@ -513,5 +512,5 @@ def make_datum_space_alignment(
         facts,
         registration,
         np.eye(shapes.n_dims),
-        (*checks, *findings),
+        (*check_descent_solution(facts, shapes.names), *findings),
     )

@@ -35,7 +35,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.diagnostics.solution import SpectralDiagnostics
+from defgpa.diagnostics.solution import DescentDiagnostics, SpectralDiagnostics
 from defgpa.errors import DegenerateShapeError, ShapeError, format_names
 from defgpa.geometry import Geometry, compute_visible_scatters
 from defgpa.shapes import Shapes
@@ -323,27 +323,13 @@ def check_solution(
         yield Finding(Problem.PROPORTIONS_NOT_CONVERGED, values={"rounds": facts.rounds})
 
 
-def check_descent(
-    votes: Index, converged: bool, iterations: int, gradient: float, names: Sequence[str]
-) -> tuple[Finding, ...]:
-    """Check the solution of a fit by descent.
-
-    Parameters
-    ----------
-    votes : ndarray of shape (n_shapes,)
-        Of the shapes on the side of the reference; negative where mirrored.
-    converged : bool
-    iterations : int
-    gradient : float
-        What is left of it, relative to its terms.
-    names : sequence of str
-        Of the shapes.
-    """
+def check_descent_solution(facts: DescentDiagnostics, names: Sequence[str]) -> tuple[Finding, ...]:
+    """Check the solution of a fit by descent."""
     findings = []
-    if (votes < 0).any():
-        findings.append(Finding(Problem.MIRRORED, shapes=tuple(compress(names, votes < 0))))
-    if not converged:
-        values = {"iterations": iterations, "gradient": gradient}
+    if (facts.votes < 0).any():
+        findings.append(Finding(Problem.MIRRORED, shapes=tuple(compress(names, facts.votes < 0))))
+    if not facts.converged:
+        values = {"iterations": facts.iterations, "gradient": facts.gradient}
         findings.append(Finding(Problem.DESCENT_NOT_CONVERGED, values=values))
     return tuple(findings)
 
