@@ -28,6 +28,7 @@ from defgpa.io.text.column_names import (
 from defgpa.io.text.deeplabcut import is_tracking_header, read_tracking
 from defgpa.io.text.large_tables import read_bulk_table
 from defgpa.io.text.lines import (
+    are_numbers,
     decode_head,
     is_number,
     parse_numbers,
@@ -243,9 +244,7 @@ def _has_labelled_points(rows: Sequence[Sequence[str]]) -> bool:
     # lines of prose may have four numbers
     have_equal_lengths = len(set(map(len, rows))) == 1 and len(rows[0]) > 2 and len(cells) > 4
     return (
-        have_equal_lengths
-        and all(map(is_number, cells))
-        and any(re.search("[.,]", cell) for cell in cells)
+        have_equal_lengths and are_numbers(cells) and any(re.search("[.,]", cell) for cell in cells)
     )
 
 
@@ -255,7 +254,7 @@ def _is_coordinates(row: Sequence[str], delimiter: str) -> bool:
     while delimiter and start < len(row) and not is_number(row[start]):
         start += 1
     cells = row[start:]
-    return len(cells) >= 2 and all(map(is_number, cells)) and any(cell.strip() for cell in cells)
+    return len(cells) >= 2 and are_numbers(cells) and any(cell.strip() for cell in cells)
 
 
 FORMATS = (

@@ -39,6 +39,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
+_NO_PATH = Path()
 _ANY_WIDTH = range(1, 1000)
 _COUNT = re.compile("[0-9]{1,9}")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
@@ -165,6 +166,8 @@ def read_lines(path: Path) -> list[Line]:
 
 def parse_number(path: Path, line: int, token: str) -> float:
     """Parse one token: a number, or NaN for a missing one."""
+    if quick := parse_numbers_fast([token]):
+        return quick[0]
     word = token.strip().replace("−", "-")
     if word.lower() in MISSING_WORDS:
         return math.nan
@@ -176,28 +179,28 @@ def parse_number(path: Path, line: int, token: str) -> float:
         )
     if _FORTRAN_EXPONENT.fullmatch(word):
         word = word.lower().replace("d", "e")
-    try:
-        if "_" not in word:  # a digit separator to Python, and to nobody else
-            return float(word)
-    except ValueError:
-        pass
+    if quick := parse_numbers_fast([word]):
+        return quick[0]
     raise make_format_error(path, "a number", repr(token), line)
 
 
 def has_decimal_comma(token: str) -> bool:
     """Return whether a token is a number with a decimal comma: 1,5."""
-    return _DECIMAL_COMMA.fullmatch(token.strip()) is not None
+    return "," in token and _DECIMAL_COMMA.fullmatch(token.strip()) is not None
 
 
 def is_number(token: str) -> bool:
     """Return whether a token is a number, also a missing one or one with a decimal comma."""
-    if has_decimal_comma(token):
-        return True
     try:
-        parse_number(Path(), 0, token)
+        parse_number(_NO_PATH, 0, token)
     except FormatError:
-        return False
+        return has_decimal_comma(token)
     return True
+
+
+def are_numbers(tokens: Sequence[str]) -> bool:
+    """Return whether all tokens are numbers, as `is_number` says of one."""
+    return bool(parse_numbers_fast(tokens)) or all(map(is_number, tokens))
 
 
 def parse_numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
@@ -206,8 +209,8 @@ def parse_numbers(path: Path, line: int, tokens: Sequence[str]) -> list[float]:
 
 
 def parse_numbers_fast(tokens: Sequence[str]) -> list[float]:
-    """Parse all tokens in C; None if one is irregular."""
-    if "_" in "".join(tokens):
+    """Parse all tokens in C; none if one is irregular."""
+    if "_" in "".join(tokens):  # a digit separator to Python, and to nobody else
         return []
     try:
         return list(map(float, tokens))

@@ -23,11 +23,12 @@ from defgpa.io.format import Document, Format, ReadOptions, make_document
 from defgpa.io.text.lines import (
     Disagree,
     Line,
+    are_numbers,
     collect_disagreements,
     decode_head,
-    is_number,
     parse_count,
     parse_numbers,
+    parse_numbers_fast,
     parse_points,
     read_text,
     replace_forbidden,
@@ -100,16 +101,18 @@ def _read_landmark(
     expected = parse_count(path, at, count_line, "the number of points")
     if len(rows) != expected:
         disagree(at, f"{expected} rows of points", str(len(rows)))
-    points, labels = [], []
-    for line, text in rows:
-        words = text.rsplit(maxsplit=3)
+    words_by_row = [text.rsplit(maxsplit=3) for _, text in rows]
+    for (line, text), words in zip(rows, words_by_row, strict=True):
         if len(words) not in (3, 4):
             raise make_format_error(path, "a label and 3 coordinates", repr(text), line)
-        points.append(parse_numbers(path, line, words[-3:]))
-        labels.append(words[0] if len(words) == 4 else "")
-    array = np.array(points)
-    array[(array == _MISSING).all(axis=1)] = np.nan
-    return array, tuple(labels) if all(labels) else None
+    numbers = parse_numbers_fast([word for words in words_by_row for word in words[-3:]])
+    if not numbers:
+        for (line, _), words in zip(rows, words_by_row, strict=True):
+            numbers += parse_numbers(path, line, words[-3:])
+    points = np.array(numbers).reshape(-1, 3)
+    points[(points == _MISSING).all(axis=1)] = np.nan
+    labels = tuple(words[0] if len(words) == 4 else "" for words in words_by_row)
+    return points, labels if all(labels) else None
 
 
 def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagree) -> Array:
@@ -129,7 +132,7 @@ def _read_elastix(path: Path, kind: str, lines: Sequence[Line], disagree: Disagr
 def _is_bare(first: str, rest: Sequence[Line]) -> bool:
     """Return whether rows of 2 or 3 numbers follow, perhaps after their count."""
     widths = {len(line.split()) for _, line in rest}
-    return widths in ({2}, {3}) and all(map(is_number, first.split()))
+    return widths in ({2}, {3}) and are_numbers(first.split())
 
 
 def _read_bare(

@@ -24,7 +24,7 @@ from defgpa.io.text.column_names import (
     find_serial_columns,
 )
 from defgpa.io.text.dimension import choose_dimension, has_whole_gaps, measure_mean_misfit
-from defgpa.io.text.lines import is_number, warn
+from defgpa.io.text.lines import are_numbers, warn
 from defgpa.io.text.table import Table, is_enumeration, is_whole
 from defgpa.io.text.variables import (
     LANDMARK_WORDS,
@@ -94,7 +94,7 @@ def _has_identifiers(table: Table, stop: int, dimension: int | None) -> bool:
     ``dimension`` chooses.
     """
     first = table.column(0)
-    if not all(map(is_number, first)):
+    if not are_numbers(first):
         return True
     if not all(map(is_whole, first)):
         return False
@@ -265,7 +265,7 @@ def _infer_roles(table: Table) -> Roles | None:
     first = table.column(0)
     if not 3 <= table.width <= 5 or not _is_grouping(first):
         return None
-    numbers = [all(map(is_number, table.column(k))) for k in range(2)]
+    numbers = [are_numbers(table.column(k)) for k in range(2)]
     counted = len(set(table.column(1))) * len(set(first)) == len(first)
     if table.width > 3 and counted and _has_unique_pairs(table, 0, 1):
         return tuple(range(2, table.width)), 0, 1
@@ -369,7 +369,7 @@ def _read_points(
         if column not in axes and is_weight_column(word, options):
             weights = table.numbers([column])[:, 0]
             quality.append(column)
-        elif word in VISIBILITY_WORDS and all(map(is_number, table.column(column))):
+        elif word in VISIBILITY_WORDS and are_numbers(table.column(column)):
             flags = table.numbers([column])[:, 0]
             if is_visibility(flags):
                 points[flags == 0] = np.nan
@@ -390,7 +390,7 @@ def read_under_axes(table: Table, options: ReadOptions) -> Document | None:
 
 def read_narrow(table: Table, options: ReadOptions) -> Document | None:
     """Read rows of 2 or 3 numbers, perhaps with a label or R's name of the row before them."""
-    named = _has_row_names(table) or not all(map(is_number, table.column(0)))
+    named = _has_row_names(table) or not are_numbers(table.column(0))
     narrow = table.width - named in (2, 3) or (table.width == 4 and is_enumeration(table.column(0)))
     return read_one_shape(table, options) if narrow else None
 
@@ -404,7 +404,7 @@ def read_one_shape(table: Table, options: ReadOptions) -> Document:
     )
     if label is None and 0 not in axes:
         is_named = _has_row_names(table) and table.column(0)[0] != "0"  # pandas counts from 0
-        label = 0 if is_named or not all(map(is_number, table.column(0))) else None
+        label = 0 if is_named or not are_numbers(table.column(0)) else None
     points, weights, _ = _read_points(table, axes, options)
     return _build_one_shape(table, points, label, weights)
 
@@ -425,7 +425,7 @@ def _build_one_shape(
 
 def _is_cloud(table: Table) -> bool:
     """Return whether rows are points of a scan, with normals or colours behind them."""
-    if table.path.suffix.lower() != ".xyz" or not all(map(is_number, table.rows[0])):
+    if table.path.suffix.lower() != ".xyz" or not are_numbers(table.rows[0]):
         return False
     return table.width > 4 or (table.width == 4 and not is_enumeration(table.column(0)))
 
@@ -436,9 +436,7 @@ def _find_axes_by_width(table: Table, dimension: int | None) -> tuple[int, ...]:
         return 0, 1, 2
     if dimension in (table.width, table.width - 1):
         return tuple(range(table.width - dimension, table.width))
-    labelled = (
-        table.width == 4 or not all(map(is_number, table.column(0))) or _has_landmark_numbers(table)
-    )
+    labelled = table.width == 4 or not are_numbers(table.column(0)) or _has_landmark_numbers(table)
     axes = tuple(range(labelled, table.width))
     if len(axes) not in (2, 3):
         raise make_format_error(

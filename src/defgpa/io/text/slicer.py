@@ -35,7 +35,7 @@ from defgpa.io.text.lines import (
     JsonObject,
     normalise_newlines,
     parse_json_point,
-    parse_number,
+    parse_numbers,
     read_json,
     read_text,
     warn,
@@ -250,7 +250,7 @@ def read_fcsv(path: Path, options: ReadOptions) -> Document:
     columns = _find_fcsv_columns(path, lines)
     points, labels = [], []
     for line, row, defined in _parse_fcsv_rows(path, lines, columns):
-        x, y, z = (parse_number(path, line, row[axis]) for axis in "xyz")
+        x, y, z = parse_numbers(path, line, [row[axis] for axis in "xyz"])
         points.append((x, y, z) if defined else _MISSING)
         labels.append(row.get("label", "").strip())
     if not points:
@@ -314,7 +314,7 @@ def _parse_fcsv_rows(
         if not line.strip(" \t,") or line.startswith("#"):
             continue
         try:
-            (fields,) = csv.reader([line])
+            (fields,) = csv.reader([line]) if '"' in line else [line.split(",")]
         except csv.Error as error:
             raise make_format_error(path, "fields separated by commas", str(error), at) from None
         if len(fields) < needed:

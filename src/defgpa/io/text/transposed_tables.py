@@ -22,7 +22,7 @@ from defgpa.errors import FormatError
 from defgpa.io.format import Document, ReadOptions, make_document
 from defgpa.io.text.column_names import find_coordinate_columns
 from defgpa.io.text.dimension import measure_dissimilarity
-from defgpa.io.text.lines import is_number, warn
+from defgpa.io.text.lines import are_numbers, is_number, warn
 from defgpa.io.text.table import Table, is_enumeration
 from defgpa.io.text.variables import build_metadata
 
@@ -114,7 +114,7 @@ def read_coordinate_rows(table: Table, _: ReadOptions) -> Document | None:
 def _find_row_heads(table: Table) -> tuple[int, list[str]]:
     """Find the heads of rows (``X tip``, or ``tip`` and ``X``) and the column after them."""
     first, second = table.column(0), table.column(1)
-    if table.width > 2 and _is_axis_column(first) and not all(map(is_number, second)):
+    if table.width > 2 and _is_axis_column(first) and not are_numbers(second):
         first, second = second, first
     if table.width < 3 or not _is_axis_column(second):
         return 1, table.column(0)
@@ -137,7 +137,7 @@ def read_single_coordinates(table: Table, _: ReadOptions) -> Document | None:
     axes, axis = np.unique(table.column(start + 1), return_inverse=True)
     shapes, shape = _find_levels(table.column(start + 2))
     size = len(shapes), len(landmarks), len(axes)
-    numbers = all(map(is_number, table.column(start + 3)))
+    numbers = are_numbers(table.column(start + 3))
     if not numbers or len(axes) not in (2, 3) or math.prod(size) != len(table.rows):
         return None
     points = np.full(size, np.nan)
