@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from defgpa.io.text.column_names import (
     find_quality_columns,
     find_serial_columns,
 )
-from defgpa.io.text.lines import has_decimal_comma
+from defgpa.io.text.lines import NumberStore, count_lines, has_decimal_comma
 from defgpa.io.text.table import Table, Words, parse_table, remove_guard
 from defgpa.io.text.transposed_tables import find_array_slices
 from defgpa.io.weights import is_weight_column
@@ -172,10 +171,10 @@ def _read_columns(
     cells = chain.from_iterable(sample.rows)
     has_commas = sample.delimiter != "," and any(map(has_decimal_comma, cells))
     numberings = {name: _Numbering(has_commas) for name in names}
-    max_rows = _count_lines(path)
-    codes = {name: np.empty(max_rows, dtype=np.intp) for name in names}
-    numbers = np.empty((max_rows, len(parsed)))
-    n_rows, usual_words = 0, set[str]()
+    n_lines = count_lines(path)
+    codes = {name: NumberStore(n_lines, np.intp) for name in names}
+    values = NumberStore(n_lines * len(parsed))
+    usual_words = set[str]()
     with path.open(encoding="utf-8-sig") as stream:
         for _ in range(sample.header_line):
             stream.readline()
@@ -188,26 +187,18 @@ def _read_columns(
                 text = text.replace(",", ".")
             kind = ascii_rows if text.isascii() else unicode_rows  # a byte a letter, or four
             rows = _parse_rows(text, kind, sample.delimiter, usual_words)
-            block = slice(n_rows, n_rows := n_rows + len(rows))
             for name in names:
-                codes[name][block] = _number_words(rows[name], numberings[name])
-            runs = [rows[name] for name in fields if name not in names]
-            numbers[block] = np.concatenate(runs, axis=1)
-    if not n_rows or any(numberings[name].is_cut(ascii_rows[name].itemsize) for name in names):
+                codes[name].append(_number_words(rows[name], numberings[name]))
+            values.append(np.hstack([rows[name] for name in fields if name not in names]))
+    numbers = values.numbers.reshape(-1, len(parsed))
+    if not len(numbers) or any(
+        numberings[name].is_cut(ascii_rows[name].itemsize) for name in names
+    ):
         return None
     words: dict[int, Words] = {
-        int(name): (codes[name][:n_rows], tuple(numberings[name].words)) for name in names
+        int(name): (codes[name].numbers, tuple(numberings[name].words)) for name in names
     }
-    numbers = numbers[:n_rows]
     return None if usual_words and _has_empty_row(words, numbers) else (words, numbers)
-
-
-def _count_lines(path: Path) -> int:
-    """Return an upper bound of the number of lines."""
-    with path.open("rb") as file:
-        blocks = iter(partial(file.read, _BLOCK), b"")
-        letters = (np.frombuffer(block, dtype=np.uint8) for block in blocks)
-        return 1 + sum(int(np.count_nonzero(block == end)) for block in letters for end in b"\r\n")
 
 
 def _make_row_type(sample: Table, parsed: set[int], letter: str) -> np.dtype[np.void]:

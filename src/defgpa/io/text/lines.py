@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from defgpa import errors
-from defgpa.arrays import Array
+from defgpa.arrays import Array, RawArray
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names, format_some
 from defgpa.io.files import abbreviate, decode_text, make_format_error, read_bytes, read_head
@@ -93,6 +94,37 @@ def _open_budget(path: Path) -> Budget:
     budget = Budget(path)
     budget.spend(TEXT_COST * size, _TEXT_NAME)
     return budget
+
+
+class NumberStore:
+    """The numbers of a file, block after block in one array.
+
+    The system takes a large array back as soon as it is copied; it does not take small ones.
+    """
+
+    def __init__(self, capacity: int, dtype: type = np.float64) -> None:
+        self._numbers: RawArray = np.empty(capacity, dtype)  # takes no memory until it is filled
+        self._size = 0
+
+    def append(self, block: RawArray) -> RawArray:
+        """Copy a block behind the others, and return it where it is now."""
+        start, self._size = self._size, self._size + block.size
+        stored = self._numbers[start : self._size]
+        stored[:] = block.ravel()
+        return stored.reshape(block.shape)
+
+    @property
+    def numbers(self) -> RawArray:
+        """All numbers so far, in one dimension."""
+        return self._numbers[: self._size]
+
+
+def count_lines(path: Path) -> int:
+    """Return how many lines a file has, or a larger number."""
+    with path.open("rb") as file:
+        blocks = iter(partial(file.read, _BLOCK), b"")
+        letters = (np.frombuffer(block, dtype=np.uint8) for block in blocks)
+        return 1 + sum(int(np.count_nonzero(block == end)) for block in letters for end in b"\r\n")
 
 
 def _find_encoding(path: Path) -> str:

@@ -28,7 +28,9 @@ from defgpa.io.limits import Budget
 from defgpa.io.specimen_names import IDENTIFIER
 from defgpa.io.text.lines import (
     Disagree,
+    NumberStore,
     collect_disagreements,
+    count_lines,
     decode_head,
     format_row,
     parse_count,
@@ -120,21 +122,24 @@ def _divide_by_scale(points: Array, scale: float) -> Array | None:
 
 def _read_entries(path: Path, disagree: Disagree) -> Iterator[_Entry]:
     """Read the keys of a file in order, with their points."""
+    store = NumberStore(3 * count_lines(path))
     batch: list[_Rows] = []
     length = 0
     for rows in _read_rows(path, disagree):
         batch.append(rows)
         length += len(rows[1])
         if length > _BATCH:
-            yield from _parse_batch(path, batch)
+            yield from _parse_batch(path, batch, store)
             batch, length = [], 0
-    yield from _parse_batch(path, batch)
+    yield from _parse_batch(path, batch, store)
 
 
-def _parse_batch(path: Path, batch: Sequence[_Rows]) -> Iterator[_Entry]:
+def _parse_batch(path: Path, batch: Sequence[_Rows], store: NumberStore) -> Iterator[_Entry]:
     """Parse the rows below many keys at once, or one after the other where some are irregular."""
     points = parse_rows_in_bulk("".join(text for _, text, _ in batch), (2, 3))
     is_regular = points is not None and len(points) == sum(n_lines for _, _, n_lines in batch)
+    if points is not None:
+        points = store.append(points)
     stop = 0
     for entry, text, n_lines in batch:
         start, stop = stop, stop + n_lines
