@@ -16,8 +16,9 @@ from defgpa.statistics import (
     tangent_space,
 )
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.design import design, encode_groups, make_orthonormal_bases
+from defgpa.statistics.design import design, make_orthonormal_bases
 from defgpa.statistics.differences import discovery_rate
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.table import Effect, EffectTable, format_p_values
 from defgpa.statistics.variance_ratios import RESIDUAL, permute_ratios

@@ -12,7 +12,7 @@ import defgpa
 from defgpa import DefgpaError, ShapeError, Shapes
 from defgpa.statistics import find_pairs, repeatability, symmetry, tangent_space
 from defgpa.statistics.permutation import Permutations, p_value
-from defgpa.statistics.symmetry import _permute_asymmetric, _permute_sides
+from defgpa.statistics.two_sides import _permute_asymmetric, _permute_sides
 from defgpa.statistics.two_way import TwoWay
 from defgpa.statistics.variance_ratios import RESIDUAL, permute_ratios
 from support import EXACT, PARITY, moved, rotation, shared_data, shared_points, warned_of

@@ -412,7 +412,7 @@ def read_sample_source(source: Sequence[str]) -> tuple[Alignment | Shapes, Shape
 
 def collect_columns(console: Console, table: str | None, shapes: Shapes) -> dict[str, Any]:
     """Return what the files state of the shapes, and the columns of a table in their order."""
-    from defgpa.statistics.design import collect_columns
+    from defgpa.io.covariates import collect_columns
 
     columns = collect_columns(shapes)
     return columns if table is None else columns | read_covariates(console, table, shapes)

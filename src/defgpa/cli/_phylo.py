@@ -116,8 +116,8 @@ def _match_tree(analysis: Analysis, tree_file: str, species: str | None, prune: 
 
     The columns are brought to the order of the tips.
     """
+    from defgpa.io.covariates import collect_columns
     from defgpa.statistics import average_species, match_tree, read_tree
-    from defgpa.statistics.design import collect_columns
 
     sample, columns = analysis.sample, analysis.columns
     if species is not None:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.errors import ShapeError
+from defgpa.io.covariates import collect_columns
 from defgpa.palette import MAX_GROUPS, order_groups
 from defgpa.shapes import PER_SHAPE_METADATA, Shapes
-from defgpa.statistics.design import collect_columns
 
 Columns = dict[str, tuple[str, ...]]
 

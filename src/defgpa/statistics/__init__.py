@@ -28,12 +28,13 @@ from defgpa.statistics.phylogenetic_components import (
 )
 from defgpa.statistics.phylogenetic_signal import PhylogeneticSignal, phylogenetic_signal
 from defgpa.statistics.phylogeny import Phylogeny, read_tree
-from defgpa.statistics.principal_components import ShapePCA, SumsOfSquares
+from defgpa.statistics.principal_components import ShapePCA
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.repeatability import Repeatability, repeatability
 from defgpa.statistics.sample import Sample, build_sample
 from defgpa.statistics.species import average_species, match_tree
 from defgpa.statistics.specimens import specimens
+from defgpa.statistics.sums_of_squares import SumsOfSquares
 from defgpa.statistics.superimposed import centroid_sizes, tangent_space
 from defgpa.statistics.symmetry import Symmetry, symmetry
 from defgpa.statistics.table import Effect, EffectTable

@@ -20,10 +20,10 @@ import numpy as np
 
 from defgpa.arrays import Array, Progress
 from defgpa.diagnostics.findings import warn_about
-from defgpa.errors import DefgpaError, ShapeError, format_names
+from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import render_table
-from defgpa.io.covariates import Columns
-from defgpa.statistics.design import Design, collect_columns, design
+from defgpa.io.covariates import Columns, collect_columns
+from defgpa.statistics.design import Design, design
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.pairwise import PairwiseDistances, pairwise_distances
 from defgpa.statistics.permutation import Permutations
@@ -32,6 +32,7 @@ from defgpa.statistics.sample import Analysed, Sample, build_sample, impute_tang
 from defgpa.statistics.species import TreeLike, match_tree
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.statistics.variance_ratios import RESIDUAL, Ratios, Terms, permute_ratios, pool_ratios
+from defgpa.statistics.whitening import find_whitening, whiten_shapes
 from defgpa.threads import use_threads
 
 _LINE = 80  # characters of a line of the terminal
@@ -285,22 +286,18 @@ def procrustes_anova(
         covariance = phylogeny.covariance
         columns = _select_rows(columns, [names.index(tip) for tip in phylogeny.tips], len(names))
     n = sample.shapes.n_shapes
-    model = design(formula, columns, n, whitening=_find_whitening(covariance, n, gls))
+    model = design(formula, columns, n, whitening=find_whitening(covariance, n, gls))
     if ss_type not in (1, 2, 3):
         raise DefgpaError(f"'ss_type' is 1, 2 or 3, the type of sums of squares; got {ss_type!r}.")
     model.require_residuals()
     sample.warn_of_findings()
-    warn_about(check_dispersion(_label_groups(model), sample.tangents))
+    warn_about(check_dispersion(model.group_labels, sample.tangents))
     terms, against = model.build_terms(ss_type), _find_error_terms(model.terms, error or {})
     sample, draws = impute_tangents(sample, n_imputations, seed)
     with use_threads(n_values=sample.tangents.size * model.basis.shape[1] * n_permutations // 100):
+        whitened = [whiten_shapes(model, draw.reshape(n, -1), gls) for draw in draws]
         ratios = pool_ratios(
-            [
-                permute_ratios(
-                    _whiten(model, x.reshape(n, -1), gls), terms, against, permutations, chance
-                )
-                for x in draws
-            ]
+            [permute_ratios(Y, terms, against, permutations, chance) for Y in whitened]
         )
     table = effect_table(model.terms, terms, ratios)
     return ProcrustesAnova(
@@ -317,39 +314,6 @@ def _select_rows(columns: Columns, rows: Sequence[int], n: int) -> dict[str, obj
     }
 
 
-def _whiten(model: Design, Y: Array, gls: str) -> Array:
-    """Make the rows of Y (n, p) independent; centred as RRPP does where that is asked for."""
-    whitened = model.whiten(Y)
-    if gls == "rrpp" and Y.shape[1] > len(Y) - 1:
-        return np.asarray(whitened - whitened.mean(axis=0))
-    return whitened
-
-
-def _find_whitening(covariance: Array | None, n: int, gls: str) -> Array | None:
-    """Return W with WᵀW = C⁻¹ for the covariance C (n, n) of the specimens.
-
-    It is symmetric, so that the order of the specimens does not matter; RRPP's is triangular.
-    """
-    if gls not in ("exact", "rrpp"):
-        raise DefgpaError(f"'gls' is 'exact' or 'rrpp'; got {gls!r}.")
-    if covariance is None:
-        if gls == "rrpp":
-            raise DefgpaError("gls='rrpp' needs a 'tree' or a 'covariance' of the shapes.")
-        return None
-    C = np.asarray(covariance, dtype=np.float64)
-    if C.shape != (n, n) or not np.allclose(C, C.T):
-        raise ShapeError(f"The covariance of {n} shapes is a symmetric {n} × {n} matrix.")
-    values, vectors = np.linalg.eigh(C)
-    if values[0] <= 1e-12 * values[-1]:
-        raise ShapeError(
-            "The covariance of the shapes is singular: two of them are the same to it. Leave one "
-            "out, or take the mean of both."
-        )
-    if gls == "rrpp":
-        return np.linalg.inv(np.linalg.cholesky(C))
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
-
-
 def _find_error_terms(terms: Sequence[str], error: Mapping[str, str]) -> list[int]:
     """Return for every term the one whose mean square is the denominator of its F."""
     names = [*error.keys(), *error.values()]
@@ -361,13 +325,6 @@ def _find_error_terms(terms: Sequence[str], error: Mapping[str, str]) -> list[in
         )
     places = {"Residuals": RESIDUAL} | {term: k for k, term in enumerate(terms)}
     return [places[error.get(term, "Residuals")] for term in terms]
-
-
-def _label_groups(model: Design) -> list[str]:
-    """Return one label per specimen, of all factors of the model; empty without a factor."""
-    if not model.factors:
-        return []
-    return [":".join(map(str, row)) for row in model.data[list(model.factors)].to_numpy()]
 
 
 def effect_table(names: Sequence[str], terms: Terms, ratios: Ratios) -> EffectTable:

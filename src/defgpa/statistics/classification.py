@@ -14,20 +14,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError
 from defgpa.formatting import MAX_WIDTH, align_columns
 from defgpa.io.text.table import format_csv
-from defgpa.statistics.design import encode_groups
+from defgpa.statistics.canonical_variates import (
+    compute_between_group_scores,
+    compute_singular_values,
+    compute_variates,
+)
 from defgpa.statistics.dispersion import check_dispersion
+from defgpa.statistics.group_distances import compare_means
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.leave_one_out import assign_unchosen, choose_components, leave_one_out
-from defgpa.statistics.permutation import Permutations, reaches_observed
+from defgpa.statistics.pairs import format_pairs, list_pairs
+from defgpa.statistics.permutation import Permutations
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_pairs, list_pairs
+from defgpa.statistics.table import Row, Rows, Table
 
 _MAX_COMPONENTS = 40
 _DISTANCES = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
@@ -257,12 +263,12 @@ def classify(
     assigned = posterior.argmax(axis=1)
     confusion = np.zeros((len(names),) * 2, dtype=np.intp)
     np.add.at(confusion, (codes, assigned), 1)
-    variates = _compute_variates(scores[:, :chosen], codes, priors)
+    variates = compute_variates(scores[:, :chosen], codes, priors)
     # the regression of shape on a variate is the change that goes with it
     changes = variates.T @ scores[:, :chosen] / np.sum(variates**2, axis=0)[:, None]
     axes = np.tensordot(changes, components[:chosen], 1)
-    between, left_out = _compute_between_group_scores(tangents, codes)
-    distances = _test_distances(scores, chosen, codes, permutations)
+    between, left_out = compute_between_group_scores(tangents, codes)
+    distances = compare_means(scores, chosen, codes, permutations)
     accuracy = float((assigned == codes).mean())
     agreement = float((confusion.sum(axis=0) * confusion.sum(axis=1)).sum() / len(codes) ** 2)
     return Classification(
@@ -279,7 +285,7 @@ def classify(
         variates,
         axes,
         tangents.mean(axis=0),
-        _compute_canonical_singular_values(variates, codes),
+        compute_singular_values(variates, codes),
         between,
         left_out,
         *distances,
@@ -294,87 +300,3 @@ def _compute_components(tangents: Array) -> tuple[Array, Array]:
     U, lengths, axes = np.linalg.svd(deviations, full_matrices=False)
     k = int((lengths > 1e-10 * lengths[0]).sum())
     return U[:, :k] * lengths[:k], axes[:k].reshape(k, *tangents.shape[1:])
-
-
-def _compute_variates(scores: Array, codes: Index, priors: Array | None) -> Array:
-    """Compute canonical variates (n, k) about the mean shape, at unit variance within groups."""
-    variates = LinearDiscriminantAnalysis(priors=priors).fit_transform(scores, codes)
-    counts = np.bincount(codes)
-    means = np.stack([variates[codes == k].mean(axis=0) for k in range(len(counts))])
-    within = np.sum((variates - means[codes]) ** 2, axis=0) / (len(codes) - len(counts))
-    return np.asarray((variates - variates.mean(axis=0)) / np.sqrt(within))
-
-
-def _compute_canonical_singular_values(variates: Array, codes: Index) -> Array:
-    """Compute √ of the between over the within variance of every canonical variate (k,)."""
-    counts = np.bincount(codes)
-    means = np.stack([variates[codes == k].mean(axis=0) for k in range(len(counts))])
-    between = (counts[:, None] * (means - variates.mean(axis=0)) ** 2).sum(axis=0)
-    within = ((variates - means[codes]) ** 2).sum(axis=0)
-    df_between, df_within = len(counts) - 1, len(codes) - len(counts)
-    return np.sqrt((between / df_between) / (within / df_within))
-
-
-def _compute_between_group_scores(tangents: Array, codes: Index) -> tuple[Array, Array]:
-    """Compute scores on the components of group means, and those of specimens left out (n, k)."""
-    flat = (tangents - tangents.mean(axis=0)).reshape(len(tangents), -1)
-    counts = np.bincount(codes).astype(np.float64)
-    means = np.stack([flat[codes == k].mean(axis=0) for k in range(len(counts))])
-    axes = _mean_axes(means)
-    left_out = np.empty((len(flat), len(axes)))
-    for i, group in enumerate(codes):
-        others = means.copy()
-        others[group] += (means[group] - flat[i]) / (counts[group] - 1)
-        rotated = _mean_axes(others)
-        signs = np.sign((rotated * axes).sum(axis=1))
-        left_out[i] = (flat[i] - others.mean(axis=0)) @ (rotated * signs[:, None]).T
-    return (flat - means.mean(axis=0)) @ axes.T, left_out
-
-
-def _mean_axes(means: Array) -> Array:
-    return np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][: len(means) - 1]
-
-
-def _test_distances(
-    scores: Array, n_components: int, codes: Index, permutations: Permutations
-) -> tuple[Array, Array, Array, Array]:
-    """Compute Mahalanobis and Procrustes distances between means (g, g), and P of both.
-
-    Parameters
-    ----------
-    scores : array (n, k)
-        On all components; the first ``n_components`` count for Mahalanobis distances.
-    codes : array (n,) of int
-        The group of every specimen.
-    """
-    g, n = int(codes.max()) + 1, len(codes)
-    first, second = np.triu_indices(g, 1)
-    counts = np.bincount(codes)
-    leading = scores[:, :n_components]
-    scatter = leading.T @ leading
-    membership = np.eye(g)[:, codes] / counts[:, None]
-
-    def measure(orders: Index) -> Array:
-        rows = []
-        for order in orders:
-            means = membership @ scores[order]
-            procrustes = np.linalg.norm(means[first] - means[second], axis=1)
-            used = means[:, :n_components]
-            within = (scatter - (used.T * counts) @ used) / (n - g)
-            difference = used[first] - used[second]
-            solved = np.linalg.lstsq(within, difference.T, rcond=1e-12)[0].T
-            squared = np.maximum((difference * solved).sum(axis=1), 0.0)
-            rows.append(np.concatenate([np.sqrt(squared), procrustes]))
-        return np.stack(rows)
-
-    observed = measure(np.arange(n)[None])[0]
-    chance = permutations.each(n, scores.shape[1], measure)
-    p = (1.0 + reaches_observed(observed, chance).sum(axis=0)) / (1.0 + permutations.count)
-    k = len(first)
-    parts = (observed[:k], observed[k:], p[:k], p[k:])
-    squares = []
-    for values, diagonal in zip(parts, (0.0, 0.0, np.nan, np.nan), strict=True):
-        square = np.full((g, g), diagonal)
-        square[first, second] = square[second, first] = values
-        squares.append(square)
-    return squares[0], squares[1], squares[2], squares[3]

@@ -15,27 +15,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from defgpa.arrays import Array, Index
+from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, ShapeError, import_extra
-from defgpa.io.covariates import Columns, collect_columns, parse_column
+from defgpa.io.covariates import Columns
 from defgpa.statistics.formula import check_formula, split_formula
 from defgpa.statistics.variance_ratios import ModelTerms
 
 if TYPE_CHECKING:
     import pandas as pd
     from formulaic import ModelSpec
-
-__all__ = [
-    "Design",
-    "collect_columns",
-    "design",
-    "encode_groups",
-    "join_labels",
-    "make_orthonormal_bases",
-    "parse_column",
-]
 
 _CONTEXT = {"sqrt": np.sqrt}  # the other functions of the language formulaic has itself
 _MAX_VALUE = 1e150  # the squares of larger numbers overflow
@@ -141,6 +130,13 @@ class Design:
             for name, word in zip(bare, names, strict=True)
             if name in self.data.columns and (word != name or _is_categorical(self.data[name]))
         )
+
+    @property
+    def group_labels(self) -> list[str]:
+        """One label per shape, of all factors; empty without a factor."""
+        if not self.factors:
+            return []
+        return [":".join(map(str, row)) for row in self.data[list(self.factors)].to_numpy()]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -252,38 +248,6 @@ def make_orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Ar
         bases.append(U[:, lengths > 1e-9])  # less is left of columns that others explain
         explained = np.hstack([explained, bases[-1]])
     return bases
-
-
-def join_labels(groups: str | Sequence[object], columns: Columns) -> Sequence[object]:
-    """Return one label per shape: groups as they are, or columns ``"species:site"`` joined."""
-    if not isinstance(groups, str):
-        return groups
-    factors = [name.strip() for name in groups.split(":")]
-    for factor in factors:
-        if factor not in columns:
-            names = ", ".join(columns)
-            raise DefgpaError(f"There is no column {factor!r} to group by. There are: {names}.")
-    rows = zip(*(columns[factor] for factor in factors), strict=True)
-    return [None if None in row else ".".join(map(str, row)) for row in rows]
-
-
-def encode_groups(
-    values: ArrayLike | Sequence[object], n: int, what: str
-) -> tuple[tuple[str, ...], Index]:
-    """Return the names of groups in order of first appearance, and each shape's group (n,).
-
-    ``what`` is the word for the values in messages.
-    """
-    labels = np.asarray(values, dtype=object).ravel()
-    if len(labels) != n:
-        raise ShapeError(f"'{what}' must have one entry per shape, {n}; got {len(labels)}.")
-    missing = [i for i, value in enumerate(labels) if value is None or value != value]
-    if missing:
-        raise ShapeError(f"'{what}' is missing for shape number {missing[0]}. Drop such shapes.")
-    words = [str(value) for value in labels]
-    names = tuple(dict.fromkeys(words))
-    place = {name: k for k, name in enumerate(names)}
-    return names, np.array([place[word] for word in words], dtype=np.intp)
 
 
 def _make_table(data: Mapping[str, object] | pd.DataFrame) -> pd.DataFrame:

@@ -16,8 +16,8 @@ from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.design import encode_groups
 from defgpa.statistics.dispersion import check_dispersion
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, Sample, build_sample

@@ -17,12 +17,14 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
-from defgpa.io.covariates import Columns
-from defgpa.statistics.design import collect_columns, design, encode_groups, join_labels
+from defgpa.io.covariates import Columns, collect_columns
+from defgpa.statistics.design import design
+from defgpa.statistics.groups import encode_groups, join_labels
+from defgpa.statistics.pairs import PairRows, fill_pairs
 from defgpa.statistics.permutation import Permutations, reaches_observed
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample, impute_tangents
-from defgpa.statistics.table import PairRows, Table
+from defgpa.statistics.table import Table
 
 _N_BOOTSTRAPS = 999
 
@@ -168,9 +170,8 @@ def disparity(
         return np.asarray(reaches_observed(observed, differences).sum(axis=0)[None])
 
     counts = permutations.each(n, len(names), count_larger).sum(axis=0)
-    differences, p = np.zeros((len(names),) * 2), np.full((len(names),) * 2, np.nan)
-    differences[first, second] = differences[second, first] = observed
-    p[first, second] = p[second, first] = (1.0 + counts) / (1.0 + n_permutations)
+    differences = fill_pairs(len(names), observed, 0.0)
+    p = fill_pairs(len(names), (1.0 + counts) / (1.0 + n_permutations))
     intervals = _bootstrap(squares, codes, divisors, seed)
     return Disparity(
         *(names, variances, intervals, differences, p, partial, formula, n_permutations),

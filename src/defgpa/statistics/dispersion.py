@@ -13,7 +13,7 @@ from scipy.stats import f_oneway
 
 from defgpa.arrays import Array
 from defgpa.diagnostics.findings import Finding, Problem
-from defgpa.statistics.design import encode_groups
+from defgpa.statistics.groups import encode_groups
 
 _UNEQUAL_DISPERSION = 0.01  # P of the dispersions of groups, below which P of means is doubted
 

@@ -21,7 +21,8 @@ from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.box_cox import transform_to_normal
-from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
+from defgpa.statistics.pairs import list_pairs
+from defgpa.statistics.table import Row, Rows, Table, format_p
 
 
 class PermutedEffect(Protocol):

@@ -21,13 +21,14 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.design import encode_groups
+from defgpa.statistics.groups import encode_groups
+from defgpa.statistics.pairs import PairRows, list_pairs
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.species import TreeLike, match_tree
-from defgpa.statistics.table import PairRows, Row, Table, format_p, list_pairs
+from defgpa.statistics.table import Row, Table, format_p
 from defgpa.statistics.two_way import build_averaging
 
 

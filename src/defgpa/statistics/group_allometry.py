@@ -21,16 +21,18 @@ from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.design import encode_groups, make_orthonormal_bases
+from defgpa.statistics.design import make_orthonormal_bases
+from defgpa.statistics.groups import encode_groups
+from defgpa.statistics.pairs import PairRows, fill_pairs, list_pairs
 from defgpa.statistics.permutation import (
     Permutations,
     compare_with_chance,
     describe_chance,
-    reaches_observed,
+    p_values,
 )
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.statistics.table import PairRows, Row, Table, list_pairs
+from defgpa.statistics.table import Row, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,11 +265,6 @@ def _compare_slopes(
         return np.hstack([differences, np.arccos(np.clip(cosines, -1.0, 1.0))])
 
     observed, values = compare_with_chance(Y, Q, extract, measure, permutations, chance)
-    p = (1.0 + reaches_observed(observed, values).sum(axis=0)) / (1.0 + permutations.count)
-    k = len(first)
-    squares = []
-    for pairs, diagonal in ((p[:k], np.nan), (np.degrees(observed[k:]), 0.0), (p[k:], np.nan)):
-        square = np.full((g, g), diagonal)
-        square[first, second] = square[second, first] = pairs
-        squares.append(square)
-    return squares[0], squares[1], squares[2]
+    length_p, angle_p = np.split(p_values(observed, values), 2)
+    angles = np.degrees(observed[len(first) :])
+    return fill_pairs(g, length_p), fill_pairs(g, angles, 0.0), fill_pairs(g, angle_p)

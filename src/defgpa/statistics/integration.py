@@ -7,7 +7,6 @@ module. Relative eigenvalue variance measures integration without modules (Pavli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,11 +22,12 @@ from defgpa.statistics.covariation import (
     reduce_columns,
     require_specimens,
 )
+from defgpa.statistics.pairs import fill_pairs, list_pairs
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.statistics.table import Row, Rows, Table, format_p, list_pairs
+from defgpa.statistics.table import Row, Rows, Table, format_p
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +156,6 @@ def integration(
     z, p = effect_size(observed, chance), p_value(observed, chance)
     table = fill_pairs(len(names), correlations)
     return ModuleTest("r-PLS", names, observed, z, p, table, None, chance, sample.provenance)
-
-
-def fill_pairs(k: int, values: Sequence[float] | Array) -> Array:
-    """Return the values of pairs as a symmetric (k, k), NaN on its diagonal."""
-    pairs = np.full((k, k), np.nan)
-    for (i, j), value in zip(combinations(range(k), 2), values, strict=True):
-        pairs[i, j] = pairs[j, i] = value
-    return pairs
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import format_number
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.design import encode_groups, make_orthonormal_bases
+from defgpa.statistics.design import make_orthonormal_bases
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.permutation import Permutations, compress_columns, p_value
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample

@@ -23,7 +23,8 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.integration import ModuleTest, fill_pairs
+from defgpa.statistics.integration import ModuleTest
+from defgpa.statistics.pairs import fill_pairs
 from defgpa.statistics.partition import Partition, parse_partition
 from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, build_sample

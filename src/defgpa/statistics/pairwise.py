@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import orth
-from scipy.spatial.distance import squareform
 
 from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.design import Design, design, encode_groups
+from defgpa.statistics.design import Design, design
+from defgpa.statistics.groups import encode_groups
+from defgpa.statistics.pairs import PairRows, fill_pairs
 from defgpa.statistics.permutation import (
     Permutations,
     compress_columns,
     extract_permuted,
-    p_value,
+    p_values,
 )
 from defgpa.statistics.provenance import Provenance
-from defgpa.statistics.table import PairRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +101,12 @@ def pairwise_distances(
         pooled_observed.append(measure(np.arange(n)[None])[0])
         pooled_chance.append(permutations.each(n, len(names), measure))
     observed, chance = np.mean(pooled_observed, axis=0), np.mean(pooled_chance, axis=0)
-    tests = [
-        (distance, effect_size(distance, permuted), p_value(distance, permuted))
-        for distance, permuted in zip(observed, chance.T, strict=True)
-    ]
-    distances, z, p = map(squareform, np.array(tests).T)
-    for matrix in (z, p):
-        np.fill_diagonal(matrix, np.nan)
-    return PairwiseDistances(names, distances, z, p, terms, permutations.count, provenance)
+    g = len(names)
+    z = [effect_size(*pair) for pair in zip(observed, chance.T, strict=True)]
+    distances, p = fill_pairs(g, observed, 0.0), fill_pairs(g, p_values(observed, chance))
+    return PairwiseDistances(
+        names, distances, fill_pairs(g, z), p, terms, permutations.count, provenance
+    )
 
 
 def _label_shapes(

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.errors import DefgpaError
@@ -96,9 +97,14 @@ def p_value(observed: float, permuted: Array) -> float:
     >>> p_value(3.0, np.array([1.0, 3.0, 0.5, 2.0]))
     0.4
     """
-    if np.isnan(observed):
-        return float("nan")
-    return float((1 + reaches_observed(observed, permuted).sum()) / (1 + len(permuted)))
+    return float(p_values(np.float64(observed), permuted))
+
+
+def p_values(observed: ArrayLike, permuted: Array) -> Array:
+    """Compute `p_value` of several figures (k,) from those of all permutations (count, k)."""
+    observed = np.asarray(observed, dtype=np.float64)
+    p = (1.0 + reaches_observed(observed, permuted).sum(axis=0)) / (1.0 + len(permuted))
+    return np.where(np.isnan(observed), np.nan, p)
 
 
 def reaches_observed(observed: float | Array, permuted: Array) -> Mask:

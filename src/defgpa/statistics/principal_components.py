@@ -8,7 +8,6 @@ eigenvectors of their covariance over n − 1. Of the reference projected back i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -25,25 +24,8 @@ from defgpa.procrustes import fit_motions
 from defgpa.shapes import Shapes, ShapesLike, as_specimens
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, Sample, build_sample, impute_tangents
-from defgpa.statistics.specimens import fill_from_reference
-from defgpa.tangent_space import measure_sizes, project_complete_shapes, scale_to_unit_size
-
-
-@dataclass(frozen=True)
-class SumsOfSquares:
-    """How much of the variation is smooth, at unit centroid size.
-
-    Attributes
-    ----------
-    smooth : float
-        Σ ‖ĝ_i − mean‖² in the tangent space of the reference projected back.
-    residual : float
-        Σ ‖D_i − ĝ_i‖² over the visible landmarks, by their relative weights: what the warps do not
-        follow.
-    """
-
-    smooth: float
-    residual: float
+from defgpa.statistics.sums_of_squares import sum_squares
+from defgpa.tangent_space import measure_sizes, scale_to_unit_size
 
 
 class ShapePCA(TransformerMixin, BaseEstimator):
@@ -139,7 +121,7 @@ class ShapePCA(TransformerMixin, BaseEstimator):
         self.explained_variance_ = variances[:k]
         self.explained_variance_ratio_ = variances[:k] / variances.sum()
         self.scores_ = (x - self.mean_).reshape(len(x), -1) @ axes.T
-        self.sums_of_squares_ = None if self._alignment is None else _sum_squares(self._alignment)
+        self.sums_of_squares_ = None if self._alignment is None else sum_squares(self._alignment)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -309,14 +291,3 @@ class ShapePCA(TransformerMixin, BaseEstimator):
     def _require_fitted(self) -> None:
         if not hasattr(self, "components_"):
             raise NotFittedError("This ShapePCA has not been fitted yet: call fit(shapes) first.")
-
-
-def _sum_squares(alignment: Alignment) -> SumsOfSquares:
-    x = project_complete_shapes(alignment.back_projected)
-    smooth = float(((x - x.mean(axis=0)) ** 2).sum())
-    sizes = measure_sizes(fill_from_reference(alignment))
-    squares = (alignment.superimposed - alignment.back_projected) ** 2
-    weights = alignment.shapes.unequal_weights
-    if weights is not None:
-        squares *= weights[..., None]
-    return SumsOfSquares(smooth, float((np.nansum(squares, axis=(1, 2)) / sizes**2).sum()))

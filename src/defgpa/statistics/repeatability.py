@@ -18,7 +18,7 @@ import numpy as np
 from defgpa.arrays import Array
 from defgpa.errors import ShapeError
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.design import encode_groups
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect

@@ -10,9 +10,9 @@ import numpy as np
 
 from defgpa.arrays import Index, RawArray
 from defgpa.errors import ShapeError, format_names
-from defgpa.io.covariates import Columns
+from defgpa.io.covariates import Columns, collect_columns
 from defgpa.shapes import Shapes
-from defgpa.statistics.design import collect_columns, encode_groups
+from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.phylogeny import Phylogeny, read_tree
 from defgpa.statistics.sample import Analysed, Sample, build_sample
 

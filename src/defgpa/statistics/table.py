@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
-from itertools import combinations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from defgpa.arrays import Array
 from defgpa.dataframes import import_pandas
-from defgpa.formatting import align_columns, format_number, render_table
+from defgpa.formatting import align_columns, render_table
 from defgpa.io.text.table import format_csv
 
 if TYPE_CHECKING:
@@ -62,38 +58,6 @@ class Rows:
     def further_tables(self) -> dict[str, Table]:
         """Return what is printed beside the rows, as tables by name; none here."""
         return {}
-
-
-class PairRows(Rows):
-    """A result with a row for each pair of groups, from the names of these and matrices (g, g)."""
-
-    def _rows(self) -> list[Row]:
-        names, *matrices = (getattr(self, name) for name in self._attributes)
-        return list_pairs(names, *matrices)
-
-    def cells(self) -> list[tuple[str, ...]]:
-        """Return the pairs of groups as text, without a header."""
-        return format_pairs(self._columns, self._rows())
-
-
-def list_pairs(names: Sequence[object], *matrices: Array) -> list[Row]:
-    """Return a row for each pair of names: both, and the entry of every matrix (g, g)."""
-    first, second = np.triu_indices(len(names), 1)
-    columns = (matrix[first, second].tolist() for matrix in matrices)
-    pairs = combinations(names, 2)
-    return [(*pair, *values) for pair, *values in zip(pairs, *columns, strict=True)]
-
-
-def format_pairs(columns: Sequence[str], rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Format rows of pairs: their names in one cell, P with common decimals, angles in degrees."""
-    cells = [[f"{a} – {b}" for a, b, *_ in rows]]
-    for k, name in enumerate(columns[2:], 2):
-        values = [row[k] for row in rows]
-        if name.rpartition("_")[2] == "p":
-            cells.append(format_p_values(values))
-        else:
-            cells.append([f"{x:.1f}°" if name == "angle" else format_number(x) for x in values])
-    return list(zip(*cells, strict=True))
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,19 @@ from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, format_names
 from defgpa.formatting import align_columns, format_number
-from defgpa.statistics.design import encode_groups, make_orthonormal_bases
+from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
+from defgpa.statistics.groups import encode_groups
+from defgpa.statistics.pairs import PairRows, fill_pairs, list_pairs
 from defgpa.statistics.permutation import (
     Permutations,
     compare_with_chance,
     describe_chance,
-    reaches_observed,
+    p_values,
 )
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
-from defgpa.statistics.table import PairRows, Row, Table, list_pairs
+from defgpa.statistics.table import Row, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,19 +165,15 @@ def trajectories(
     observed, values = compare_with_chance(
         Y, np.hstack([intercept, *bases]), extract, measure, permutations, chance
     )
-    p = (1.0 + reaches_observed(observed, values).sum(axis=0)) / (1.0 + n_permutations)
-    k = len(first)
-    pairs = (p[:k], np.degrees(observed[k : 2 * k]), p[k : 2 * k], observed[2 * k :], p[2 * k :])
-    squares: list[Array] = []
-    for value, diagonal in zip(pairs, (np.nan, 0.0, np.nan, 0.0, np.nan), strict=True):
-        square = np.full((len(names),) * 2, diagonal)
-        if len(steps) == 2 and len(squares) >= 3:
-            square[:] = np.nan
-        else:
-            square[first, second] = square[second, first] = value
-        squares.append(square)
+    _, angles, forms = np.split(observed, 3)
+    length_p, angle_p, form_p = (
+        fill_pairs(len(names), p) for p in np.split(p_values(observed, values), 3)
+    )
+    angles = fill_pairs(len(names), np.degrees(angles), 0.0)
+    forms = fill_pairs(len(names), forms, 0.0)
+    if len(steps) == 2:  # a path of one step has no form
+        forms, form_p = np.full_like(forms, np.nan), np.full_like(forms, np.nan)
     lengths = np.linalg.norm(np.diff(means, axis=1), axis=(2, 3)).sum(axis=1)
-    length_p, angles, angle_p, forms, form_p = squares
     return Trajectories(
         *(names, steps, means, lengths),
         *(length_p, angles, angle_p, forms, form_p),
