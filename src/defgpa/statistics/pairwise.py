@@ -137,11 +137,13 @@ def _label_shapes(
 
 def _average_rows(model: Design, codes: Index) -> Array:
     """Average the rows of each group, with covariates at their means over all shapes: L (g, k)."""
-    data = model.data.copy()
-    for name in data.columns:
-        if not _is_factor(model, str(name)):
-            data[name] = float(data[name].mean())
-    rows = model.rows(data)
+    rows = model.columns
+    if not {str(name) for name in model.spec.variables_by_source["data"]} <= set(model.factors):
+        data = model.data.copy()
+        for name in data.columns:
+            if not _is_factor(model, str(name)):
+                data[name] = float(data[name].mean())
+        rows = model.rows(data)
     return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
 
 
