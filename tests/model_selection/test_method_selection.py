@@ -14,9 +14,8 @@ from defgpa.model_selection import method_selection, select_method
 from defgpa.model_selection.comparison import (
     MethodFigures,
     Verdict,
-    _compute_probability,
     _find_cautions,
-    _subtract_errors,
+    _test_difference,
     _Trial,
 )
 from defgpa.model_selection.method_selection import classify_estimator
@@ -216,9 +215,9 @@ def test_probability_of_dense_landmarks_is_that_of_an_even_hundred():
     trials = [_Trial(make_row(n, 1, 1), None, e) for n, e in (("a", better), ("b", worse))]
     even_rows = np.linspace(0, 1499, 100).astype(int)
     thinned = [_Trial(t.row, None, t.per_landmark[even_rows]) for t in trials]
-    differences = _subtract_errors(*trials)
-    np.testing.assert_array_equal(differences, _subtract_errors(*thinned))
-    assert len(differences) == 100
-    assert 0.2 < _compute_probability(differences) < 0.3  # 3e-19 if all of them counted
+    probability, share = _test_difference(*trials)
+    assert (probability, share) == _test_difference(*thinned)
+    assert 0.2 < probability < 0.3  # 3e-19 if all of them counted
+    np.testing.assert_allclose(100 * share, round(100 * share), rtol=1e-12)  # of a hundred
     verdict = Verdict("a", "b", False, 0.05, 5e-254)
     assert "p < 0.001" in verdict.sentence

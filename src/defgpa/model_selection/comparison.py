@@ -6,7 +6,7 @@ import csv
 import html
 import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -377,7 +377,9 @@ def compare(
     shapes = as_shapes(shapes)
     chosen = default_methods() if estimators is None else _name_estimators(estimators)
     folds = len(consecutive_folds(shapes.n_landmarks, fold_size))
-    weighted, rejections = _estimate_common_weights(chosen.values(), shapes)
+    # the settings of the first robust method, if there is one, weigh the landmarks of all of them
+    robust = next((e.robust for e in chosen.values() if getattr(e, "robust", False)), False)
+    _, weighted, rejections = fix_robust_weights(DefGPA(robust=robust), shapes)
     trials = []
     for done, (name, estimator) in enumerate(chosen.items()):
         listener = progress and partial(_report_in_all, progress, done * folds, len(chosen) * folds)
@@ -447,18 +449,6 @@ class _Trial:
     findings: tuple[Finding, ...] = ()
 
 
-def _estimate_common_weights(
-    estimators: Iterable[Any], shapes: Shapes
-) -> tuple[Shapes, tuple[Finding, ...]]:
-    """Weigh shapes by a robust deformable fit, with the settings of the first robust estimator.
-
-    What it rejected is returned, too; the shapes as they are if no estimator is robust.
-    """
-    robust = next((e.robust for e in estimators if getattr(e, "robust", False)), False)
-    _, weighted, rejections = fix_robust_weights(DefGPA(robust=robust), shapes)
-    return weighted, rejections
-
-
 def _evaluate_method(
     name: str,
     estimator: Any,
@@ -469,9 +459,9 @@ def _evaluate_method(
     refit: bool,
 ) -> _Trial:
     """Evaluate one method; an error becomes a part of its row, and the comparison goes on."""
-    row = MethodFigures(
-        name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=_measure_shape_size(shapes)
-    )
+    centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
+    shape_size = rms(centred[shapes.visible])
+    row = MethodFigures(name, np.nan, np.nan, np.nan, np.nan, np.nan, shape_size=shape_size)
     findings: tuple[Finding, ...] = ()
     try:
         start = time.perf_counter()
@@ -490,12 +480,6 @@ def _evaluate_method(
         findings += (fold_finding,)
     row = replace(row, cve=validated.error)
     return _Trial(row, estimator, validated.per_landmark / size, findings)
-
-
-def _measure_shape_size(shapes: Shapes) -> float:
-    """Return the RMS distance of all visible landmarks from the centroid of their shape."""
-    centred = shapes.points - np.nanmean(shapes.points, axis=1, keepdims=True)
-    return rms(centred[shapes.visible])
 
 
 def _merge_findings(trials: Sequence[_Trial]) -> Iterator[Finding]:
@@ -518,31 +502,26 @@ def _merge_findings(trials: Sequence[_Trial]) -> Iterator[Finding]:
 def _reach_verdict(trials: Sequence[_Trial]) -> Verdict | None:
     """Compare the best with the better rigid method, or a rigid best with the others."""
     ranked = [trial for trial in trials if trial.per_landmark is not None]
+    ranked = sorted(ranked, key=lambda trial: trial.row.relative_cve)
     rigid = [trial for trial in ranked if isinstance(trial.estimator, EuclideanGPA)]
     if not rigid:
         return None
-    best = min(ranked, key=_relative_error)
-    others = [trial for trial in ranked if trial not in rigid] if best in rigid else rigid
-    if not others:
-        cautions = _find_cautions(best.row, rigid[0].row)
-        return Verdict(
-            best.row.name, "", True, 0.0, np.nan, _suggest_next_step(best.estimator), cautions
-        )
-    rival = min(others, key=_relative_error)
-    smallest, error = _relative_error(best), _relative_error(rival)
+    best, is_rigid = ranked[0], ranked[0] in rigid
+    rivals = [trial for trial in ranked if trial not in rigid] if is_rigid else rigid
+    cautions = _find_cautions(best.row, rigid[0].row)
+    if not rivals:
+        next_step = _suggest_next_step(best.estimator)
+        return Verdict(best.row.name, "", True, 0.0, np.nan, next_step, cautions)
+    rival = rivals[0]
+    smallest, error = best.row.relative_cve, rival.row.relative_cve
     gain = 1.0 - smallest / error if error > 0.0 else 0.0
-    differences = _subtract_errors(best, rival)
+    probability, better_share = _test_difference(best, rival)
+    names = best.row.name, rival.row.name
     verdict = Verdict(
-        best.row.name,
-        rival.row.name,
-        best in rigid,
-        gain,
-        _compute_probability(differences),
-        cautions=_find_cautions(best.row, min(rigid, key=_relative_error).row),
-        better_share=float(np.mean(differences < 0.0)) if len(differences) else np.nan,
+        *names, is_rigid, gain, probability, cautions=cautions, better_share=better_share
     )
     # where rigid and deformable predict alike, the simpler one does
-    chosen = best if verdict.clear or best in rigid else rival
+    chosen = best if verdict.clear or is_rigid else rival
     return replace(verdict, next_step=_suggest_next_step(chosen.estimator))
 
 
@@ -568,27 +547,30 @@ def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]
     return tuple(cautions)
 
 
-def _relative_error(trial: _Trial) -> float:
-    return trial.row.relative_cve
+def _test_difference(best: _Trial, rival: _Trial) -> tuple[float, float]:
+    """Test whether a method predicts landmarks better than another, by more than chance.
 
-
-def _subtract_errors(best: _Trial, other: _Trial) -> Array:
-    """Return the differences of the errors of landmarks, of those that differ, at most 100."""
+    Returns
+    -------
+    float
+        Two-sided P of the paired signed-rank test, NaN for too few landmarks.
+    float
+        Share of the landmarks that the best predicts better, NaN if none differs.
+    """
     assert best.per_landmark is not None
-    assert other.per_landmark is not None
-    n_landmarks = len(best.per_landmark)
+    assert rival.per_landmark is not None
     # neighbours on a dense curve or mesh are no independent sample: 100 spread evenly are taken
-    tested = np.unique(np.linspace(0, n_landmarks - 1, min(n_landmarks, MAX_TESTED)).astype(int))
-    differences = (best.per_landmark - other.per_landmark)[tested]
-    return differences[np.isfinite(differences) & (differences != 0.0)]
-
-
-def _compute_probability(differences: Array) -> float:
-    """Compute the two-sided P of the paired signed-rank test that a method predicts better."""
+    last, n_tested = len(best.per_landmark) - 1, min(len(best.per_landmark), MAX_TESTED)
+    tested = np.unique(np.linspace(0, last, n_tested).astype(int))
+    differences = (best.per_landmark - rival.per_landmark)[tested]
+    differences = differences[np.isfinite(differences) & (differences != 0.0)]
+    if not len(differences):
+        return np.nan, np.nan
+    share = float(np.mean(differences < 0.0))
     if len(differences) < 6:  # of fewer, even if all agreed, chance could not be ruled out
-        return float("nan")
+        return np.nan, share
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count
-    return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue))
+    return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue)), share
 
 
 def _suggest_next_step(estimator: Any) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
-from defgpa.arrays import Array, Index, Mask, Progress, freeze
+from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.estimators import DefGPA, ElasticGPA
 from defgpa.model_selection.fold_predictions import (
@@ -89,22 +89,17 @@ class CrossValidation:
         """(m, d): the reference of all landmarks, the truth the predictions are held against."""
         return self.alignment.reference
 
-    @property
-    def _counted(self) -> Mask:
-        """(n, m): the predictions the errors count: of landmarks that at least two shapes have."""
-        return self.alignment._counted
-
     @cached_property
     def distances(self) -> Array:
         """(n, m): from each prediction to the reference; NaN where a landmark is missing."""
-        return freeze(np.linalg.norm(self.predicted - self.reference, axis=2))
+        return freeze(np.linalg.norm(self.predicted - self.alignment.reference, axis=2))
 
     @cached_property
     def error(self) -> float:
         """CVE = √(Σ γ ‖predicted − S‖² / Σ γ) over the counted landmarks of all shapes."""
-        squares = self.distances[self._counted] ** 2
+        counted = self.alignment._counted  # landmarks that at least two shapes have
         weights = self.alignment.shapes.unequal_weights
-        return float(np.sqrt(average(squares, weights, self._counted)))
+        return float(np.sqrt(average(self.distances[counted] ** 2, weights, counted)))
 
     @cached_property
     def per_shape(self) -> Array:
@@ -146,8 +141,9 @@ class CrossValidation:
 
     def _compute_rms(self, axis: int) -> Array:
         weights = self.alignment.shapes.unequal_weights
-        masses = self._counted if weights is None else np.where(self._counted, weights, 0.0)
-        squares = np.where(self._counted, self.distances, 0.0) ** 2
+        counted = self.alignment._counted
+        masses = counted if weights is None else np.where(counted, weights, 0.0)
+        squares = np.where(counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):
             return freeze(np.sqrt((masses * squares).sum(axis=axis) / masses.sum(axis=axis)))
 
@@ -272,10 +268,11 @@ def leave_folds_out(
     """
     folds = consecutive_folds(full.shapes.n_landmarks, fold_size)
     impossible: dict[int, LeftOut] = {}
+    refit = refit or problem is None or not can_keep_bases(estimator, full.shapes)
     if problem is not None:
         deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
         plan = FoldPlan(deformable.local.geometry, full.shapes, folds)
-        if not refit and can_keep_bases(estimator, full.shapes):
+        if not refit:
             dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
             (left_out,) = predict_folds(problem, [(dial, full)], plan, progress)
             return collect_predictions(full, left_out, folds, fold_size)

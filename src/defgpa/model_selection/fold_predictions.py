@@ -105,13 +105,9 @@ class FoldPlan:
                 step = min(MAX_LARGE_FOLDS, MAX_LARGE_BYTES // (8 * n * size * m))
             numbers = np.flatnonzero(sizes == size)
             self.blocks += [numbers[block] for block in split_range(len(numbers), max(1, step))]
-        self.make_sums = lru_cache(N_CACHED_BLOCKS)(
-            lambda block: CentredSums(geometry, np.stack([landmarks[i] for i in block]))
+        self.make_sums = lru_cache(N_CACHED_BLOCKS)(  # of a block, by its place
+            lambda i: CentredSums(geometry, np.stack([landmarks[j] for j in self.blocks[i]]))
         )
-
-    def __iter__(self) -> Iterator[tuple[Index, CentredSums]]:
-        for numbers in self.blocks:
-            yield numbers, self.make_sums(tuple(numbers.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +120,8 @@ class Folds:
 
     def take(self, chosen: Index) -> Folds:
         """Return some of the folds."""
+        if len(chosen) == len(self.numbers):
+            return self
         sums = CentredSums(self.sums.geometry, self.sums.left_out[chosen])
         return Folds(self.numbers[chosen], sums, self.forms[chosen])
 
@@ -168,8 +166,8 @@ def predict_folds(
     n_done = len(positions) * (n_folds - sum(map(len, plan.blocks)))  # of landmarks of one shape
     with use_threads(1):
         solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
-        for numbers, sums in plan:
-            errors, folds = solver.leave_out(numbers, sums)
+        for i, numbers in enumerate(plan.blocks):
+            errors, folds = solver.leave_out(numbers, plan.make_sums(i))
             for (dial, full), by_fold in zip(positions, outcomes, strict=True):
                 for number, error in errors.items():
                     by_fold[number] = error
@@ -198,8 +196,8 @@ def find_impossible_folds(problem: DeformableProblem, plan: FoldPlan) -> dict[in
     """Return the folds, by number, without which shapes fall apart or a warp is open."""
     solver, impossible = FoldSolver(problem), dict[int, LeftOut]()
     with use_threads(1):
-        for numbers, sums in plan:
-            impossible |= solver.leave_out(numbers, sums)[0]
+        for i, numbers in enumerate(plan.blocks):
+            impossible |= solver.leave_out(numbers, plan.make_sums(i))[0]
     return impossible
 
 
@@ -213,7 +211,7 @@ class FoldSolver:
     def matrix(self) -> Array | None:
         """P, where it is formed."""
         cost, tuning = self.problem.cost, self.problem.method.tuning
-        return cost.dense() if cost.n_landmarks <= tuning.dense_landmarks else None
+        return cost.dense() if len(cost.totals) <= tuning.dense_landmarks else None
 
     @cached_property
     def inverse(self) -> Preconditioner:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
-from defgpa.arrays import Array, Index, Mask
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.findings import Finding
 from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
@@ -47,10 +47,18 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
     return tuple(np.split(np.arange(n_landmarks), cuts))
 
 
-def align_without_warning(estimator: Any, shapes: Shapes) -> Alignment:
-    """Align shapes by a copy of the estimator; findings are in the result, none is a warning."""
+def align_without_warning(estimator: Any, shapes: Shapes, screening: bool = True) -> Alignment:
+    """Align shapes by a copy of the estimator; findings are in the result, none is a warning.
+
+    ``screening`` tells whether estimators of this package look for mistakes in their input.
+    """
     copy = clone(estimator, safe=False)
-    return copy.align(shapes) if _is_built_in(copy) else _fit_silently(copy, shapes)
+    if getattr(type(copy), "fit", None) is AlignmentEstimator.fit:
+        return copy.align(shapes) if screening else copy._solve(shapes)
+    with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+        alignment = copy.fit(shapes).alignment_
+    assert isinstance(alignment, Alignment)
+    return alignment
 
 
 def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
@@ -64,45 +72,24 @@ def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
     return isinstance(estimator, DefGPA) or shapes.n_landmarks <= max_landmarks
 
 
-def solve_without_screening(estimator: Any, shapes: Shapes) -> Alignment:
-    """Align shapes by a copy of the estimator, without a check of the input."""
-    copy = clone(estimator, safe=False)
-    return copy._solve(shapes) if _is_built_in(copy) else _fit_silently(copy, shapes)
-
-
-def _is_built_in(estimator: Any) -> bool:
-    """Return whether ``fit`` is that of this package, which can align without warnings."""
-    return getattr(type(estimator), "fit", None) is AlignmentEstimator.fit
-
-
-def _fit_silently(copy: Any, shapes: Shapes) -> Alignment:
-    with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
-        alignment = copy.fit(shapes).alignment_
-    assert isinstance(alignment, Alignment)
-    return alignment
-
-
 def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     """Predict the landmarks of a fold by a fit without them."""
     shapes = full.shapes
     no_predictions = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
-        alignment = solve_without_screening(estimator, shapes.without(fold))
+        alignment = align_without_warning(estimator, shapes.without(fold), screening=False)
         images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(no_predictions, error=error)
     is_lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
     if is_lost.any():
-        return LeftOut(no_predictions, error=_make_finiteness_error(is_lost, shapes))
+        names = format_names(shapes.names[i] for i in np.flatnonzero(is_lost.any(axis=1)))
+        reason = f"the warp of shape {names} gives no finite prediction"
+        return LeftOut(no_predictions, error=DefgpaError(reason))
     remaining = np.delete(full.reference, fold, axis=0)
     is_shared = alignment.shapes.views >= 2
     posed = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
     return LeftOut(posed, alignment.findings)
-
-
-def _make_finiteness_error(is_lost: Mask, shapes: Shapes) -> DefgpaError:
-    names = format_names(shapes.names[i] for i in np.flatnonzero(is_lost.any(axis=1)))
-    return DefgpaError(f"the warp of shape {names} gives no finite prediction")
 
 
 def move_to_full_pose(full: Array, reference: Array, images: Array) -> Array:
@@ -124,25 +111,22 @@ def refuse_failed_folds(
     failed = [
         (f, outcome.error) for f, outcome in zip(folds, left_out, strict=True) if outcome.error
     ]
-    reasons: dict[str, list[str]] = {}  # each is told once
+    landmarks: dict[str, list[str]] = {}  # by reason, each of which is told once
     for fold, error in failed:
         labels = format_names(shapes.landmarks[j] for j in fold)
-        reasons.setdefault(str(error).rstrip("."), []).append(labels)
-    first = list(reasons.items())[:3]
-    described = "; ".join(f"{_join_folds(labels)}: {reason}" for reason, labels in first)
-    n_others = len(failed) - sum(len(labels) for _, labels in first)
-    more = f"; and {n_others} more folds" if n_others else ""
+        landmarks.setdefault(str(error).rstrip("."), []).append(labels)
+    clauses, n_described = [], 0
+    for reason, names in list(landmarks.items())[:3]:
+        others = [f"{len(names) - 3} others"] if len(names) > 3 else []
+        clauses.append(f"{' or '.join([*names[:3], *others])}: {reason}")
+        n_described += len(names)
+    if n_described < len(failed):
+        clauses.append(f"and {len(failed) - n_described} more folds")
     raise DefgpaError(
         f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
-        f"error. Without landmark {described}{more}. Use smaller folds, or drop the shapes or "
+        f"error. Without landmark {'; '.join(clauses)}. Use smaller folds, or drop the shapes or "
         "landmarks that hang on so few points."
     ) from failed[0][1]
-
-
-def _join_folds(folds: Sequence[str]) -> str:
-    """Return the landmarks of the first three folds, joined by "or"."""
-    first_folds = [*folds[:3], *([f"{len(folds) - 3} others"] if len(folds) > 3 else [])]
-    return " or ".join(first_folds)
 
 
 def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tuple[Finding, ...]]:

@@ -30,8 +30,14 @@ def run_in_parallel(
     done: Callable[[_R], None],
 ) -> list[_R]:
     """Return ``work(*values)`` for all values, in order, calling ``done`` with each result."""
+    backend, configured = get_active_backend(prefer="threads")
+    if n_jobs is None:
+        n_jobs = configured if (configured or 1) != 1 else count_threads()
+    if min(backend.effective_n_jobs(n_jobs), len(arguments)) > 1:
+        results_in_order = _run_with_joblib(work, arguments, n_jobs)
+    else:
+        results_in_order = (work(*values) for values in arguments)
     results = []
-    results_in_order = _run(work, arguments, n_jobs)
     with (
         warnings.catch_warnings(record=True) as caught,
         use_threads(1),
@@ -60,18 +66,6 @@ def _run_task(work: Callable[..., _R], values: tuple[Any, ...], parent_pid: int)
     # what the package says about a fit is in its diagnostics too
     with use_threads(1), warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         return work(*values)
-
-
-def _run(
-    work: Callable[..., _R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None
-) -> Generator[_R]:
-    """Return the results in order, as they come."""
-    backend, configured = get_active_backend(prefer="threads")
-    if n_jobs is None:
-        n_jobs = configured if (configured or 1) != 1 else count_threads()
-    if min(backend.effective_n_jobs(n_jobs), len(arguments)) <= 1:
-        return (work(*values) for values in arguments)
-    return _run_with_joblib(work, arguments, n_jobs)
 
 
 def _run_with_joblib(

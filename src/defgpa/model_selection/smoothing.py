@@ -34,7 +34,6 @@ from defgpa.model_selection.folds import (
     can_keep_bases,
     consecutive_folds,
     fix_robust_weights,
-    solve_without_screening,
 )
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
@@ -271,7 +270,7 @@ class Sweep:
 
     def _refit(self, smoothing: float, rigidity: float | None, estimator: Any) -> Point:
         """Fit every fold from scratch."""
-        full = solve_without_screening(estimator, self.shapes)
+        full = align_without_warning(estimator, self.shapes, screening=False)
         self.steps.report(1, 1)
         fold_size, n_jobs, report = self.fold_size, self.n_jobs, self.steps.report
         validated = leave_folds_out(estimator, full, None, fold_size, n_jobs, report, refit=True)

@@ -55,7 +55,7 @@ class CentredSums:
         # ones (1, m) where every landmark of every shape counts once
         masses = visible[:1] if visible.all() else visible
         self.masses = masses.astype(np.float64) if weights is None else weights  # (n, m): Γ
-        weighted = weigh_points(geometry.centred, weights)
+        weighted = geometry.centred if weights is None else weights[..., None] * geometry.centred
         self.rows = np.ascontiguousarray(weighted.mT).reshape(-1, m)  # (n·d, m): (ΓD̄)ᵀ
         points = np.moveaxis(geometry.centred[:, self.left_out], 1, 0)
         masses_left_out = np.moveaxis(self.masses[:, self.left_out], 1, 0)
@@ -126,17 +126,11 @@ class CentredSums:
     @cached_property
     def projections(self) -> Array:
         """(g, n_remaining, n_remaining): Σ (ΓQ)(ΓQ)ᵀ, Q an orthonormal basis of D̄_K."""
-        weights = self.geometry.weights
-        if weights is not None:
-            weights = np.moveaxis(weights[:, self.remaining], 1, 0)
-        basis = weigh_points(orthonormalise(self.points, self.scatters), weights)
+        basis = orthonormalise(self.points, self.scatters)
+        if self.geometry.weights is not None:
+            basis *= np.moveaxis(self.masses[:, self.remaining], 1, 0)[..., None]
         rows = basis.mT.reshape(len(basis), -1, basis.shape[-2])
         return np.asarray(rows.mT @ rows)
-
-
-def weigh_points(points: Array, weights: Array | None) -> Array:
-    """Multiply points (…, m, d) by the weights (…, m) of their landmarks, if there are any."""
-    return points if weights is None else weights[..., None] * points
 
 
 def orthonormalise(centred: Array, scatters: Array) -> Array:

@@ -178,10 +178,6 @@ class ResidualCost(WarpCost):
         """Compute W = Y Uᵀ S of every batch, (b, l, d), for a reference (m, d)."""
         return map_blocks(lambda f: f.ridge.inverse @ f.project(reference), self.factors)
 
-    def project_each(self, columns: Array) -> list[Array]:
-        """Compute UᵀX (b, l, k) of every batch, every shape with columns X (n, m, k) of its own."""
-        return [factor.project_each(columns[factor.batch.shapes]) for factor in self.factors]
-
     def make_warps(self, coefficients: Sequence[Array], points: Array) -> tuple[Warp, ...]:
         """Make one warp per shape from the coefficients (b, l, d) of every batch.
 

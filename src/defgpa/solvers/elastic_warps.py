@@ -17,7 +17,7 @@ import numpy as np
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
 from defgpa.geometry import Geometry, compute_moments
-from defgpa.solvers.centred_sums import CentredSums, orthonormalise, weigh_points
+from defgpa.solvers.centred_sums import CentredSums, orthonormalise
 from defgpa.solvers.cost import ResidualCost, build_cost
 from defgpa.solvers.elastic import Anchors, Dial
 from defgpa.solvers.proportions import find_sides
@@ -31,8 +31,9 @@ def require_free_linear_maps(cost: ResidualCost, geometry: Geometry, names: Sequ
     They are where UUᵀQ = ΓQ, and UUᵀ ≼ Γ: where ‖UᵀQ‖² is QᵀΓQ, Q a basis of the centred points.
     """
     basis = orthonormalise(geometry.centred, geometry.scatter)
-    masses = np.einsum("nmd,nmd->nd", basis, weigh_points(basis, geometry.weights))
-    projections = cost.project_each(basis)
+    weights = np.ones((1, 1)) if geometry.weights is None else geometry.weights
+    masses = np.einsum("nmd,nm->nd", basis**2, np.broadcast_to(weights, basis.shape[:2]))
+    projections = [factor.project_each(basis[factor.batch.shapes]) for factor in cost.factors]
     lengths = np.concatenate([np.einsum("bld,bld->bd", batch, batch) for batch in projections])
     is_charged = (masses - lengths > 1e-6).any(axis=1)
     if is_charged.any():
@@ -52,9 +53,11 @@ def fit_elastic_warps(
 
     Each knows its landmarks, ``points`` (n, m, d).
     """
-    projections = cost.project_each(reference - geometry.centred @ departures)
-    inverses = [factor.ridge.inverse for factor in cost.factors]
-    coefficients = [y @ u for y, u in zip(inverses, projections, strict=True)]
+    targets = reference - geometry.centred @ departures
+    coefficients = [
+        factor.ridge.inverse @ factor.project_each(targets[factor.batch.shapes])
+        for factor in cost.factors
+    ]
     return cost.make_warps(coefficients, points)
 
 
