@@ -26,7 +26,7 @@ from defgpa.diagnostics.checks import (
 )
 from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
-from defgpa.geometry import Geometry, measure_geometry
+from defgpa.geometry import Geometry, Moments, measure_geometry
 from defgpa.model_selection.folds import LeftOut, move_to_full_pose
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import RootInverse
@@ -57,7 +57,12 @@ from defgpa.solvers.leave_out import (
     leave_out,
     leave_out_features,
 )
-from defgpa.solvers.proportions import find_sides, fit_rigid_proportions
+from defgpa.solvers.proportions import (
+    Proportions,
+    find_sides,
+    fit_proportions_on_sides,
+    fit_rigid_proportions,
+)
 from defgpa.threads import split_range, use_threads
 from defgpa.tuning import DEFAULT
 
@@ -367,8 +372,7 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
     rank, method, n_shapes = problem.local.rank, problem.method, problem.cost.n_shapes
     spectrum = solver.find_axes(folds, rank)
     moments = folds.sums.moments(spectrum.axes)
-    start = spectrum.axes.mT @ problem.fit.reference[remaining]
-    proportions = fit_rigid_proportions(moments, method.tuning.max_rounds, start=start)
+    proportions, votes = _fit_proportions(solver, folds, spectrum, moments)
     is_open = ~proportions.determined | (not method.by_rigidity)
     if not problem.local.visible.all():  # parts may move against each other
         may_be_free = spectrum.values[:, -1] < method.tuning.free_value * n_shapes
@@ -394,16 +398,15 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
     for count in np.unique(counts[~is_open]).tolist():
         chosen = np.flatnonzero((counts == count) & ~is_open)
         group = folds.take(chosen)
-        if count == rank:
-            group_spectrum, moments = spectrum[chosen], moments[chosen]
-            group_proportions = proportions[chosen]
-        else:
+        group_spectrum, group_proportions = spectrum[chosen], proportions[chosen]
+        group_votes = votes[chosen]
+        if count > rank:
             group_spectrum = wide[chosen].truncate(count)
             moments = group.sums.moments(group_spectrum.axes)
-            group_proportions = fit_rigid_proportions(moments, method.tuning.max_rounds)
-        sides = find_sides(moments, group_proportions.matrix)
-        matrix = np.array(group_proportions.matrix)
-        matrix[..., 0] *= sides.majority[:, None]
+            group_proportions, group_votes = _fit_proportions(
+                solver, group, group_spectrum, moments
+            )
+        matrix = group_proportions.matrix
         yield (
             group,
             ReferenceFit(
@@ -411,10 +414,34 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
                 np.square(matrix).sum(axis=1),
                 group_spectrum,
                 group_proportions,
-                sides.votes * sides.majority[:, None],
+                group_votes,
                 count - rank,
             ),
         )
+
+
+def _fit_proportions(
+    solver: FoldSolver, folds: Folds, spectrum: Spectrum, moments: Moments
+) -> tuple[Proportions, Index]:
+    """Fit A of every fold by rigidity, and find the side (g, n) each shape is on.
+
+    From the A of all landmarks, where what remains of every shape stays on the side it is on; from
+    a closed form elsewhere.
+    """
+    full, max_rounds = solver.problem.fit, solver.problem.method.tuning.max_rounds
+    start = spectrum.axes.mT @ full.reference[folds.sums.remaining]
+    if start.shape[1] == start.shape[2]:
+        votes = np.broadcast_to(full.diagnostics.votes, moments.square.shape)
+        side = np.where(votes < 0, -1.0, 1.0)
+        proportions = fit_proportions_on_sides(moments, start, side, max_rounds)
+        handedness = np.linalg.det(moments.cross.mT @ proportions.matrix[:, None])
+        if proportions.determined.all() and (handedness * side > 0.0).all():
+            return proportions, votes
+    proportions = fit_rigid_proportions(moments, max_rounds)
+    sides = find_sides(moments, proportions.matrix)
+    matrix = np.array(proportions.matrix)
+    matrix[..., 0] *= sides.majority[:, None]
+    return replace(proportions, matrix=matrix), sides.votes * sides.majority[:, None]
 
 
 def _check_folds(solver: FoldSolver, folds: Folds, fit: ReferenceFit) -> list[tuple[Finding, ...]]:

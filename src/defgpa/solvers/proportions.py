@@ -135,20 +135,16 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
 
 
 def fit_rigid_proportions(
-    moments: Moments,
-    max_rounds: int = 300,
-    accuracy: float = 1e-12,
-    start: Array | None = None,
+    moments: Moments, max_rounds: int = 300, accuracy: float = 1e-12
 ) -> Proportions:
     """Minimise Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A.
 
-    In the plane by one eigenvector, in space by block descent from a closed form, or from a
-    ``start`` (…, k, d) nearby. Every shape stays on the side on which it clearly is there; the size
-    of A is that of the shapes on average, as in Algorithm 1. Where more than d axes are free the
-    closed form may have mirrored one part against the others; then all shapes are tried on one
-    side, too.
+    In the plane by one eigenvector, in space by block descent from a closed form. Every shape stays
+    on the side on which it clearly is in that closed form; the size of A is that of the shapes on
+    average, as in Algorithm 1. Where more than d axes are free the closed form may have mirrored
+    one part against the others; then all shapes are tried on one side, too.
     """
-    matrix = _solve_closed_form(moments) if start is None else start
+    matrix = _solve_closed_form(moments)
     k, d = matrix.shape[-2:]
     sides, same_side = find_sides(moments, matrix), np.ones_like(moments.square)
     if k <= d:
