@@ -30,11 +30,12 @@ class Stack:
     """
 
     __dataclass_fields__: ClassVar[dict[str, object]]
+    expensive: ClassVar[tuple[str, ...]] = ()  # cached properties that are selected, once computed
 
     def __getitem__(self, shape: Any) -> Self:
         selected = object.__new__(type(self))
         fields, new_fields = vars(self), vars(selected)
-        for name in self.__dataclass_fields__:
+        for name in (*self.__dataclass_fields__, *(fields.keys() & self.expensive)):
             value = fields[name]
             new_fields[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
         return selected

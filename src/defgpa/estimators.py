@@ -24,7 +24,6 @@ from defgpa.diagnostics.checks import (
     check_hinge,
     find_common_landmarks,
     keep_common_landmarks,
-    require_memory,
 )
 from defgpa.diagnostics.findings import Finding, warn_about
 from defgpa.diagnostics.rejection import Rejection, check_rejection
@@ -89,7 +88,7 @@ class AlignmentEstimator(SklearnInterface):
         if self.robust is not False:
             settings = check_robust(self.robust, type(self).__name__)
             if settings is not None:
-                return self._align_robustly(self._validate(shapes), settings)
+                return self._align_robustly(as_specimens(shapes).require_alignable(), settings)
         return self._add_input_findings(*self._fit_shapes(shapes))
 
     def _fit_shapes(
@@ -99,20 +98,13 @@ class AlignmentEstimator(SklearnInterface):
 
         The warps as they were eliminated are returned, too, where they were.
         """
-        valid = self._validate(shapes)
+        valid = as_specimens(shapes).require_alignable()
         with use_threads(n_values=valid.visible.size * self._features_per_landmark):
-            shared = keep_common_landmarks(valid)
+            shared = keep_common_landmarks(valid, self.tuning or DEFAULT)
             alignment, problem = self._align_core(shared)
             if shared.n_landmarks < valid.n_landmarks:
                 alignment = place_lone_landmarks(alignment, valid)
             return alignment, problem
-
-    def _validate(self, shapes: ShapesLike) -> Shapes:
-        """Return shapes that can be aligned and fit into memory."""
-        valid = as_specimens(shapes).require_alignable()
-        # what a fit surely takes: the points centred, and their images
-        require_memory(2 * valid.points.nbytes, self.tuning or DEFAULT)
-        return valid
 
     def _align_core(
         self, shapes: Shapes
@@ -123,7 +115,7 @@ class AlignmentEstimator(SklearnInterface):
     def _align_robustly(self, shapes: Shapes, settings: Robust) -> Alignment:
         """Estimate landmark weights, align with them, and keep what they reject in the result."""
         shared = find_common_landmarks(shapes)
-        core = keep_common_landmarks(shapes)
+        core = keep_common_landmarks(shapes, self.tuning or DEFAULT)
 
         def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
             with use_threads(n_values=core.visible.size * self._features_per_landmark):
@@ -685,9 +677,9 @@ def prepare_problem(
     estimator: DefGPA | ElasticGPA, shapes: ShapesLike
 ) -> DeformableProblem | ElasticProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
-    valid = estimator._validate(shapes)
+    valid = as_specimens(shapes).require_alignable()
     with use_threads(n_values=valid.visible.size * estimator._features_per_landmark):
-        return estimator._prepare(keep_common_landmarks(valid))
+        return estimator._prepare(keep_common_landmarks(valid, estimator.tuning or DEFAULT))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:

@@ -54,7 +54,7 @@ class SklearnInterface(BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parameters = super().__repr__(N_CHAR_MAX)
-        if not self.__sklearn_is_fitted__():
+        if "alignment_" not in vars(self):
             return parameters
         n, m, d = self.alignment_.shapes.points.shape
         return f"{parameters} fitted to {n} shapes, {m} landmarks, {d}-D"

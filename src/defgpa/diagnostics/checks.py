@@ -57,16 +57,20 @@ def drop_lone_landmarks(shapes: Shapes) -> Shapes:
     return shapes.without(lone) if len(lone) else shapes
 
 
-def keep_common_landmarks(shapes: Shapes) -> Shapes:
+def keep_common_landmarks(shapes: Shapes, tuning: Tuning) -> Shapes:
     """Restrict shapes to landmarks that at least two of them have; refuse sets without a reference.
 
     Raises
     ------
+    MemoryError
+        If a fit would take more memory than there is.
     ShapeError
         If too few landmarks are shared, or if they do not link all shapes.
     DegenerateShapeError
         If a shape has too few of them, or all on a line.
     """
+    # what a fit surely takes: the points centred, and their images
+    require_memory(2 * shapes.points.nbytes, tuning)
     n_shared = int((shapes.views >= 2).sum())
     if n_shared < shapes.n_landmarks:
         if n_shared <= shapes.n_dims:

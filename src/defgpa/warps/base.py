@@ -126,8 +126,7 @@ class WarpFamily(Generic[_B]):
         model: Self = replace_parameters(self, params)
         return model
 
-    def __repr__(self) -> str:
-        return format_model(self)
+    __repr__ = format_model
 
 
 def normalize_points(points: Array, centre: Array, scale: Array) -> Array:

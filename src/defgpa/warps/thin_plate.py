@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa.arrays import Array, Index, Mask, compute_inverse_root, freeze, invert_lower, symmetrise
+from defgpa.arrays import Array, Index, compute_inverse_root, freeze, invert_lower, symmetrise
 from defgpa.geometry import Geometry, measure_points
 from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
@@ -62,6 +62,8 @@ class ThinPlateBasis(FactoredBasis):
     ridge: float | None  # on the diagonal of K; None where weights are those of the columns
     stiffness: Array  # (…,): 8π τ p, the price of one unit of bending
     grid: Grid | None = None  # where the controls lie on one
+
+    expensive = ("mixing",)
 
     @cached_property
     def mixing(self) -> Array | None:
@@ -147,13 +149,6 @@ class ThinPlateBasis(FactoredBasis):
     def invert(self, warp: Warp) -> Warp:
         """Return the paper's approximate inverse: the spline that takes warp(C) back to C."""
         return fit_interpolating_spline(warp(self.control_points), self.control_points)
-
-    def __getitem__(self, shape: int | slice | Index | Mask) -> ThinPlateBasis:
-        selected = super().__getitem__(shape)
-        mixing = vars(self).get("mixing")
-        if mixing is not None:  # is not computed again
-            vars(selected)["mixing"] = mixing[shape]
-        return selected
 
 
 @dataclass(frozen=True, eq=False)
