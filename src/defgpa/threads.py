@@ -43,13 +43,13 @@ def _find_libraries() -> Sequence[LibController]:
 
 
 def _set_threads(libraries: Iterable[tuple[LibController, int]]) -> None:
-    let_go = None
+    release = None
     for library, threads in libraries:
         if library.num_threads != threads:
             library.set_num_threads(threads)
-            let_go = getattr(library, "clear_controlling_thread", let_go)
-    if let_go is not None:  # else no other thread could lift the limit until this one ends
-        let_go()
+            release = getattr(library, "clear_controlling_thread", release)
+    if release is not None:  # else no other thread could lift the limit until this one ends
+        release()
 
 
 class _Limit:

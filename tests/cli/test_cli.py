@@ -687,8 +687,8 @@ def test_the_table_of_methods_fits_in_80_columns(capsys):
 def test_work_of_unknown_length_is_shown_at_a_terminal_only(monkeypatch, capsys):
     for is_terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda shown=is_terminal: shown, raising=False)
-        with Console().working("Writing the report"):
+        with Console().show_activity("Writing the report"):
             pass
         assert ("Writing the report …" in capsys.readouterr().err) is is_terminal
-    with Console(quiet=True).working("Writing the report"):
+    with Console(quiet=True).show_activity("Writing the report"):
         assert not capsys.readouterr().err

@@ -191,7 +191,7 @@ def test_notes_are_told_where_an_error_ends_the_work(capsys):
         warnings.warn(DefgpaWarning("the file is odd"), stacklevel=1)
         raise ShapeError("and cannot be aligned")
 
-    with pytest.raises(ShapeError), Console().noting():
+    with pytest.raises(ShapeError), Console().note_warnings():
         odd_and_hopeless()
     assert "Note: the file is odd" in capsys.readouterr().err
 

@@ -14,7 +14,10 @@ from pathlib import Path
 import click
 
 WORDING = Path(__file__).with_name("wording.txt")
-SPEAKERS = {"say", "say_paragraph", "note", "table", "progress", "working", "warn"}
+SPEAKERS = {
+    *("print_line", "print_paragraph", "print_table", "note", "warn"),
+    *("show_progress", "show_activity"),
+}
 REFUSALS = {
     "UsageError", "BadParameter", "ShapeError", "FormatError", "DefgpaError", "make_word_error",
 }  # fmt: skip

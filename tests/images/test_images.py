@@ -82,7 +82,7 @@ class Pleat:
 def test_every_pixel_comes_from_where_the_warp_says_within_the_tolerance(seed, tolerance):
     a = spline_alignment(seed)
     warp = PixelWarp(a.warps[1], rows_down(ramps()), Frame((-20.0, -20.0), (240, 300)))
-    sources = InverseMap(warp, tolerance).rows(slice(0, 240))
+    sources = InverseMap(warp, tolerance).map_rows(slice(0, 240))
     shown = ((sources > -0.5) & (sources < np.array([260, 200])[:, None, None] - 0.5)).all(axis=0)
     rows, columns = np.nonzero(shown)
     errors = np.linalg.norm(warp(sources[:, shown].T) - np.column_stack([columns, rows]), axis=1)
@@ -93,7 +93,7 @@ def test_every_pixel_comes_from_where_the_warp_says_within_the_tolerance(seed, t
 def test_a_looser_tolerance_is_made_use_of():
     """The counter-example: without the check, tiles are too coarse for a fine tolerance."""
     warp = PixelWarp(spline_alignment().warps[1], rows_down(ramps()), Frame((0, 0), SIZE))
-    loose, fine = (InverseMap(warp, t).rows(slice(0, 200)) for t in (0.5, 1e-7))
+    loose, fine = (InverseMap(warp, t).map_rows(slice(0, 200)) for t in (0.5, 1e-7))
     assert 1e-4 < np.nanmax(np.abs(loose - fine)) < 0.5
 
 

@@ -20,7 +20,7 @@ from defgpa.semilandmarks import (
 from defgpa.semilandmarks.closest import Surface
 from defgpa.semilandmarks.criteria import Bending, Distance, compute_bending_matrix
 from defgpa.semilandmarks.paths import PatchPath, Splines, make_spline_path
-from defgpa.semilandmarks.sliders import chains
+from defgpa.semilandmarks.sliders import join_curves
 from defgpa.statistics import tangent_space
 from io_support import format_markups, format_tps
 from support import EXACT, PARITY, rotation, shared_data, warned_of
@@ -83,8 +83,8 @@ def test_affine_images_have_no_bending_energy():
     x = np.random.default_rng(0).normal(size=(15, 2))
     image = x @ [[2.0, 0.3], [-0.5, 1.0]] + [4.0, 5.0]
     bending = Bending(compute_bending_matrix(x), np.ones(15, dtype=bool))
-    assert bending.value(image) < 1e-12
-    assert bending.value(image**2) > 1e-3
+    assert bending.evaluate(image) < 1e-12
+    assert bending.evaluate(image**2) > 1e-3
 
 
 def sliders_for(seed, m=12, dim=3):
@@ -435,11 +435,11 @@ def test_a_mirrored_shape_is_named():
 
 def test_only_points_that_were_apart_can_pass_each_other():
     x = np.array([[0, 0], [1, 0.1], [1, 0.1], [2, 0], [3, 0.2]])
-    path = make_spline_path(chains([[0, 1, 2, 3, 4]], list("abcde"))[0], x[None])
+    path = make_spline_path(join_curves([[0, 1, 2, 3, 4]], list("abcde"))[0], x[None])
     assert list(path.find_passing(path.start, x[None])) == []
     moved = path.start + np.array([0, 0, -1.2])
     assert list(path.find_passing(moved, x[None])) == [(0, 2, 3)]
-    ring = make_spline_path(chains([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x[None])
+    ring = make_spline_path(join_curves([[0, 1, 3, 4, 0, 1]], list("abcde"))[0], x[None])
     assert list(ring.find_passing(ring.start, x[None])) == []
     for far in (1.3, 9.0):  # past the first, where the ring closes, and past all of them
         moved = ring.start + np.array([0, 0, 0, far])
@@ -461,7 +461,7 @@ def test_stacked_splines_equal_those_of_scipy():
         [[splines[0].x[0]], [splines[1].x[0]]], [[splines[0].x[-1]], [splines[1].x[-1]]]
     )
     stacked = Splines.stack(splines)
-    for values, order in ((stacked(at), 0), (stacked.derivative(at), 1)):
+    for values, order in ((stacked(at), 0), (stacked.differentiate(at), 1)):
         expected = np.stack([spline(x, order) for spline, x in zip(splines, at, strict=True)])
         np.testing.assert_allclose(values, expected, **PARITY)
 
@@ -486,7 +486,7 @@ def test_slid_shapes_are_shapes(tmp_path):
 
 
 def test_rows_of_a_slider_table_join_into_curves(larvae):
-    actual = chains(larvae[1], [str(k) for k in range(64)])
+    actual = join_curves(larvae[1], [str(k) for k in range(64)])
     ends = [(int(c.members[0]), int(c.members[-1])) for c in actual]
     assert ends == [(0, 15), (15, 30), (31, 47), (47, 63)]
     assert sum(int(c.sliding.sum()) for c in actual) == 58
@@ -720,10 +720,10 @@ def test_labels_may_name_landmarks_even_where_they_are_numbers():
 def test_rows_of_a_slider_table_join_whichever_way_they_run(seed):
     labels = [str(k) for k in range(9)]
     rows = [[k, k + 1, k + 2] for k in range(7)]
-    expected = chains(rows, labels)
+    expected = join_curves(rows, labels)
     rng = np.random.default_rng(seed)
     mixed = [row[::-1] if rng.random() < 0.5 else row for row in rows]
-    actual = chains([mixed[k] for k in rng.permutation(7)], labels)
+    actual = join_curves([mixed[k] for k in rng.permutation(7)], labels)
     assert len(actual) == len(expected) == 1
     members = actual[0].members.tolist()
     assert members in (list(range(9)), list(range(9))[::-1])
@@ -731,7 +731,7 @@ def test_rows_of_a_slider_table_join_whichever_way_they_run(seed):
 
 
 def test_the_same_row_both_ways_is_one_slider():
-    actual = chains([[0, 1, 2], [2, 1, 0]], list("abc"))
+    actual = join_curves([[0, 1, 2], [2, 1, 0]], list("abc"))
     assert [curve.members.tolist() for curve in actual] == [[0, 1, 2]]
 
 

@@ -135,7 +135,7 @@ class Analysis:
         self, test: Callable[..., _Result], *arguments: object, **settings: object
     ) -> _Result:
         """Run a permutation test, with a bar that moves where somebody watches."""
-        with self.console.progress("Permuting") as tick:
+        with self.console.show_progress("Permuting") as tick:
             return test(*arguments, **settings, **self.chance, progress=tick)
 
     def fit_model(self, formula: str, **settings: object) -> ProcrustesAnova:
@@ -161,7 +161,7 @@ class Analysis:
         """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
         from defgpa.io.text.table import format_csv
 
-        self.console.say_result(f"{result}\n")
+        self.console.print_text(f"{result}\n")
         self.files.write_table(f"{name}.csv", result.to_csv())
         for suffix, table in result.further_tables().items():
             self.files.write_table(f"{name}_{suffix}.csv", format_csv(*table))

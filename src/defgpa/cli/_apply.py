@@ -69,7 +69,7 @@ def command(
     from defgpa.io import load
 
     refuse_input(Path(output), points, result)
-    with console.noting():
+    with console.note_warnings():
         alignment = load(result)
         number = _find_shape(shape, alignment.shapes)
         if Path(points).suffix.lower() in _IMAGES:
@@ -93,8 +93,8 @@ def command(
     count, n_lost = int(finite.sum()), int((np.isnan(moved[..., 0]) & finite).sum())
     if n_lost:
         console.note(f"Points without an inverse image (the warp folds), written as NaN: {n_lost}.")
-    console.say(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
-    console.result(
+    console.print_line(f"{count} points, {_DIRECTIONS[direction]}, written to {output}")
+    console.print_json(
         {"points": count, "without_image": n_lost, "output": output, "notes": console.notes}
     )
 
@@ -130,8 +130,8 @@ def _apply_to_image(
     write_picture(picture, target)
     mark_written(target)
     height, width = picture.frame.shape
-    console.say(f"{width} x {height} pixels, shape to reference, written to {target}")
-    console.result(
+    console.print_line(f"{width} x {height} pixels, shape to reference, written to {target}")
+    console.print_json(
         {
             "pixels": [width, height],
             "origin": picture.frame.origin,

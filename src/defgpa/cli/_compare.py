@@ -11,7 +11,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import list_reading_words, prepare_for_fit, read_input
-from defgpa.cli._output import mark_written, output_file
+from defgpa.cli._output import check_output_file, mark_written
 from defgpa.errors import DefgpaError
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def command(
     if suffix is not None and suffix not in _WRITERS:
         raise click.BadParameter("must end in .md, .csv, .tex or .txt.", param_hint="--output")
     if output is not None:
-        output_file(output)
-    with console.noting():
+        check_output_file(output)
+    with console.note_warnings():
         shapes = prepare_for_fit(console, read_input(source))
         size = choose_fold_size(shapes) if fold_size is None else fold_size
-        with console.progress("Comparing methods") as tick:
+        with console.show_progress("Comparing methods") as tick:
             methods = published_methods(theta) if published else default_methods()
             for method in methods.values():
                 method.set_params(robust=robust)
@@ -83,16 +83,16 @@ def command(
         mark_written(output)
     show_comparison(console, table)
     if table.verdict is not None and table.verdict.next_step:
-        console.say(f"Next: {table.verdict.next_step}")
+        console.print_line(f"Next: {table.verdict.next_step}")
     if output is not None:
-        console.say(f"Written: {output}")
-    console.result(
+        console.print_line(f"Written: {output}")
+    console.print_json(
         {
             "rows": [row.to_dict() for row in table],
             "ranking": table.ranking,
             "verdict": None if table.verdict is None else asdict(table.verdict),
             "fold_size": size,
-            **console.messages(),
+            **console.collect_messages(),
         }
     )
 
@@ -110,9 +110,9 @@ def show_comparison(console: Console, table: Comparison) -> None:
     title, *body = align_columns(lines, between="  ").split("\n")
     if len(title) > MAX_WIDTH:
         title, *body = align_columns(lines, between=" ").split("\n")
-    console.say("\n".join([title, "─" * len(title), *body]))
+    console.print_line("\n".join([title, "─" * len(title), *body]))
     count = "1 landmark" if table.fold_size == 1 else f"{table.fold_size} landmarks"
-    console.say_paragraph(
+    console.print_paragraph(
         f"CVE: error on landmarks left out, {count} at a time; CVE %: of the size of the method's "
         "reference; in brackets: control points along each axis. RMSE_d: error projected back into "
         "the shapes; RMSE_r: error in the space of the reference. All but % are in the units of "
@@ -123,9 +123,9 @@ def show_comparison(console: Console, table: Comparison) -> None:
         if row.failure:
             failures.setdefault(" ".join(row.failure.split()), []).append(row.name)
     for reason, names in failures.items():
-        console.say_paragraph(f"{', '.join(names)}: {reason}")
+        console.print_paragraph(f"{', '.join(names)}: {reason}")
     if table.verdict is not None:
-        console.say_paragraph(table.verdict.conclusion)
+        console.print_paragraph(table.verdict.conclusion)
 
 
 def _format_row(row: MethodFigures, rank: str) -> tuple[str, ...]:

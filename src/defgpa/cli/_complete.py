@@ -10,8 +10,8 @@ from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import parse_smoothing, prepare_for_fit, read_input, warp_model
 from defgpa.cli._output import (
+    check_output_folder,
     open_results,
-    output_folder,
     refuse_inputs,
     show_run,
 )
@@ -61,8 +61,8 @@ def command(
     if smoothing == "auto":
         raise click.UsageError("Choose the smoothing first: defgpa tune.")
     model = warp_model(warp or "tps", points_per_axis, parse_smoothing(smoothing), theta)
-    folder = output_folder(output, source, "completed")
-    with console.noting():
+    folder = check_output_folder(output, source, "completed")
+    with console.note_warnings():
         shapes = prepare_for_fit(console, read_input(source))
         refuse_inputs(shapes.metadata.get("sources", ()), folder, "completed", "estimated")
         result = complete(DefGPA(model).fit(shapes).alignment_, method)
@@ -91,13 +91,15 @@ def _show(console: Console, result: Completion) -> None:
     from defgpa.statistics import centroid_sizes
 
     if not result.estimated.any():
-        console.say("Nothing is missing.")
+        console.print_line("Nothing is missing.")
         return
     rows = [
         [name, error, "used" if name == result.method else ""]
         for name, error in result.errors.items()
     ]
-    console.table("Errors on landmarks that are not missing", ["method", "error / size", ""], rows)
+    console.print_table(
+        "Errors on landmarks that are not missing", ["method", "error / size", ""], rows
+    )
     places = np.argwhere(result.estimated)
     shapes, relative = result.shapes, result.uncertainty / centroid_sizes(result.shapes)[:, None]
     if len(places) > _MAX_ROWS:
@@ -114,7 +116,7 @@ def _show(console: Console, result: Completion) -> None:
         for i, j in places[order]
     ]
     title = f"{len(places)} landmarks estimated, the least certain first"
-    console.table(title, ["shape", "landmark", "uncertainty", ""], shown)
+    console.print_table(title, ["shape", "landmark", "uncertainty", ""], shown)
 
 
 def _show_by_shape(console: Console, result: Completion, relative: Array) -> None:
@@ -132,4 +134,4 @@ def _show_by_shape(console: Console, result: Completion, relative: Array) -> Non
         f"{int(count.sum()):,} landmarks estimated in {len(order)} shapes, the least certain first"
     )
     header = ["shape", "estimated", "uncertainty / size", _FAR_LABEL]
-    console.table(title, header, rows, total=len(order), subject=": estimated.csv has all")
+    console.print_table(title, header, rows, total=len(order), subject=": estimated.csv has all")

@@ -35,7 +35,7 @@ class Console:
     findings: list[Finding] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def noting(self) -> Iterator[None]:
+    def note_warnings(self) -> Iterator[None]:
         """Turn warnings of the package into notes, each shown once; drop those of others."""
         recorded: list[warnings.WarningMessage] = []
         try:
@@ -70,7 +70,7 @@ class Console:
         return not (self.quiet or self.as_json) and sys.stderr.isatty()
 
     @contextlib.contextmanager
-    def progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
+    def show_progress(self, title: str) -> Iterator[Callable[[int, int], None] | None]:
         """Yield a function (done, total) that moves a bar; None where nobody watches."""
         if not self.shows_progress:
             yield None
@@ -92,7 +92,7 @@ class Console:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     @contextlib.contextmanager
-    def working(self, title: str) -> Iterator[None]:
+    def show_activity(self, title: str) -> Iterator[None]:
         """Show that something of unknown length is going on, where somebody watches."""
         if not self.shows_progress:
             yield
@@ -102,7 +102,7 @@ class Console:
         with RichConsole(stderr=True).status(f"{title} …"):
             yield
 
-    def table(
+    def print_table(
         self,
         title: str,
         header: Sequence[str],
@@ -132,33 +132,33 @@ class Console:
         console.print(escape(make_printable(title)), style="bold", highlight=False)
         console.print(table)
         if total > len(rows):
-            self.say(f"  … and {total - len(rows)} more{subject}")
+            self.print_line(f"  … and {total - len(rows)} more{subject}")
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Write a line to standard output."""
         if not (self.quiet or self.as_json):
             click.echo(make_printable(text))
 
-    def say_paragraph(self, text: str) -> None:
+    def print_paragraph(self, text: str) -> None:
         """Write a sentence or several to standard output, broken at the width of the terminal."""
         from rich.console import Console as RichConsole
 
         width = min(RichConsole().width, 100)
-        self.say(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
+        self.print_line(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
 
-    def say_result(self, text: str) -> None:
+    def print_text(self, text: str) -> None:
         """Write lines to standard output, sentences broken at the width of the terminal.
 
         Rows of tables, whose columns are two spaces or more apart, stay as they are.
         """
         for line in text.split("\n"):
-            (self.say if "  " in line else self.say_paragraph)(line)
+            (self.print_line if "  " in line else self.print_paragraph)(line)
 
-    def messages(self) -> dict[str, object]:
+    def collect_messages(self) -> dict[str, object]:
         """Return the notes and findings that every command adds to its JSON."""
         return {"notes": self.notes, "findings": [finding.to_dict() for finding in self.findings]}
 
-    def result(self, results: Mapping[str, object]) -> None:
+    def print_json(self, results: Mapping[str, object]) -> None:
         """Write the results as JSON, if that was asked for."""
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one

@@ -34,15 +34,17 @@ def command(
     OUT is a file, or a folder for formats with one shape per file (give --to). A name that is no
     format, such as --to help, lists them all.
     """
-    with console.noting():
+    with console.note_warnings():
         shapes = read_input(source, space=space)
         sources = shapes.metadata.get("sources", ())
         refuse_input(Path(target), *sources)
         if Path(target).is_dir():
             refuse_inputs(sources, Path(target), manifest=HIDDEN_MANIFEST)
         write_shapes_as(console, shapes, target, to_format)
-    console.say(f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}")
-    console.result(
+    console.print_line(
+        f"{shapes.n_shapes} shapes, {shapes.n_landmarks} landmarks, written to {target}"
+    )
+    console.print_json(
         {
             "shapes": shapes.n_shapes,
             "landmarks": shapes.n_landmarks,

@@ -19,7 +19,7 @@ from defgpa.cli._fit import (
     tabulate_path,
     write_fit_report,
 )
-from defgpa.cli._output import can_report, open_results, output_folder, show_run
+from defgpa.cli._output import can_report, check_output_folder, open_results, show_run
 
 
 @options.command("demo", "defgpa demo --output demo")
@@ -35,11 +35,11 @@ def command(output: str, console: Console) -> None:
     from defgpa.io.atomic import write_text
     from defgpa.result_folder import write_alignment
 
-    folder = output_folder(output)
-    with console.noting():
+    folder = check_output_folder(output)
+    with console.note_warnings():
         shapes = load_wings()
         n_missing = int((~shapes.visible).sum())
-        console.say(
+        console.print_line(
             f"{shapes.n_shapes} insect wings, simulated: {shapes.n_landmarks} landmarks, "
             f"{n_missing} of {shapes.visible.size} missing"
         )
@@ -58,7 +58,7 @@ def command(output: str, console: Console) -> None:
         write_text(new_folder / "wings.tps", sample.read_text(encoding="utf-8"))
         write_alignment(alignment, new_folder)
         if can_report():
-            with console.working("Writing the report"):
+            with console.show_activity("Writing the report"):
                 title = "Insect wings, aligned with deformations"
                 write_fit_report(alignment, fit, new_folder, title)
         else:
@@ -70,16 +70,16 @@ def command(output: str, console: Console) -> None:
     show_choice(console, fit)
     show_run(console, folder, summary)
     wings, result = folder / "wings.tps", folder / "result.npz"
-    console.say("\nTry next:")
+    console.print_line("\nTry next:")
     for words in (
         f"defgpa info {quote(wings)}",
         f"defgpa fit {quote(wings)} --method rigid -o rigid/",
         f"defgpa test {quote(result)} --allometry",
         "defgpa fit YOUR_FILES -o result/ --report",
     ):
-        console.say(f"  {words}")
+        console.print_line(f"  {words}")
     if can_report():
-        console.say(f"Open the report in a browser: {folder / 'report.html'}")
+        console.print_line(f"Open the report in a browser: {folder / 'report.html'}")
 
 
 def quote(path: Path) -> str:

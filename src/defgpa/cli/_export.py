@@ -10,9 +10,9 @@ from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._output import (
     HIDDEN_MANIFEST,
+    check_output_folder,
     list_files,
     open_plain_folder,
-    output_folder,
     refuse_inputs,
 )
 
@@ -84,9 +84,9 @@ def command(
 
     if mesh is not None and target != "meshes":
         raise click.UsageError("--mesh goes with --to meshes.")
-    folder = output_folder(output)
+    folder = check_output_folder(output)
     refuse_inputs([result, *filter(None, [mesh])], folder, manifest=HIDDEN_MANIFEST)
-    with console.noting():
+    with console.note_warnings():
         alignment = load(result)
         surface = None if mesh is None else read_mesh(mesh)
         with open_plain_folder(folder) as new_folder:
@@ -104,5 +104,5 @@ def command(
             names = [Path(file).relative_to(new_folder) for file in files]
     written = [str(folder / name) for name in names]
     list_files(console, written)
-    console.say(_NEXT_STEPS[target])
-    console.result({"files": written, "notes": console.notes})
+    console.print_line(_NEXT_STEPS[target])
+    console.print_json({"files": written, "notes": console.notes})

@@ -22,9 +22,9 @@ from defgpa.cli._input import (
     warp_model,
 )
 from defgpa.cli._output import (
+    check_output_folder,
     format_command,
     open_results,
-    output_folder,
     refuse_inputs,
     require_report,
     show_run,
@@ -120,12 +120,12 @@ def command(
         scaling=scaling,
     )
     choice.refuse_contradictions()
-    folder = output_folder(output, source, "defgpa")
+    folder = check_output_folder(output, source, "defgpa")
     if title is not None and not report:
         raise click.UsageError("--title is the heading of the report: give --report too.")
     if report:
         require_report()
-    with console.noting():
+    with console.note_warnings():
         shapes = prepare_for_fit(console, read_input(source))
         shapes = add_links(add_covariates(console, shapes, data, drop_unlisted), links)
         written = ("reference", "aligned", "superimposed")
@@ -159,7 +159,7 @@ def command(
         if edits := list_edits():
             write_edits(new_folder / "edits.json", edits)
         if report:
-            with console.working("Writing the report"):
+            with console.show_activity("Writing the report"):
                 write_fit_report(alignment, fit, new_folder, title)
     show_results(console, results)
     show_choice(console, fit)
@@ -294,7 +294,7 @@ def fit_shapes(console: Console, shapes: Shapes, choice: MethodOptions) -> Fit:
     size = choose_fold_size(shapes) if choice.fold_size is None else choice.fold_size
     method = choice.method_name
     if method == "auto":
-        with console.progress("Choosing the method") as tick:
+        with console.show_progress("Choosing the method") as tick:
             chosen = select_method(shapes, fold_size=size, n_jobs=choice.jobs, progress=tick)
         return Fit(**vars(chosen), fold_size=None if chosen.cross_validation is None else size)
     estimator = choice.make_estimator()
@@ -308,7 +308,7 @@ def fit_shapes(console: Console, shapes: Shapes, choice: MethodOptions) -> Fit:
         )
     if choice.fold_size is None:
         return Fit(method, estimator, estimator.fit(shapes).alignment_)
-    with console.progress("Cross-validating") as tick:
+    with console.show_progress("Cross-validating") as tick:
         cv = cross_validate(estimator, shapes, fold_size=size, n_jobs=choice.jobs, progress=tick)
     return Fit(method, estimator, cv.alignment, size, cross_validation=cv)
 
@@ -331,7 +331,7 @@ def choose_rejection(
     if not (robust or (is_automatic and shapes.n_shapes >= _MIN_ROBUST_SHAPES)):
         return None
     try:
-        with console.working("Looking for gross errors"):
+        with console.show_activity("Looking for gross errors"):
             rejection = DefGPA(robust=True).align(shapes).rejection
     except DefgpaError:
         if robust:
@@ -379,7 +379,7 @@ def choose_smoothing(
 
     size = choose_fold_size(shapes) if choice.fold_size is None else choice.fold_size
     constraints = choice.constraints
-    with console.progress("Choosing the smoothing") as tick:
+    with console.show_progress("Choosing the smoothing") as tick:
         path = select_smoothing(
             estimator, shapes, fold_size=size, n_jobs=choice.jobs, progress=tick, **constraints
         )
@@ -493,11 +493,11 @@ def tabulate_path(path: SmoothingPath | None) -> dict[str, object] | None:
 def show_choice(console: Console, fit: Fit) -> None:
     """Say which method and smoothing were chosen, by which rule, and how to ask for others."""
     if fit.reason:
-        console.say_paragraph(f"{fit.reason} To choose another: --method NAME.")
+        console.print_paragraph(f"{fit.reason} To choose another: --method NAME.")
     if fit.path is not None and len(fit.path.values) > 1:
-        console.say_paragraph(fit.path.explain_choice())
+        console.print_paragraph(fit.path.explain_choice())
     if fit.reason or fit.path is not None:
-        console.say("")
+        console.print_line("")
 
 
 def show_results(console: Console, results: dict[str, object]) -> None:
@@ -515,7 +515,7 @@ def show_results(console: Console, results: dict[str, object]) -> None:
     title = f"Results of {results['method']} alignment"
     if results["left_out"]:
         title += f", without {results['left_out']} landmarks"
-    console.table(title, ["result", "value", "meaning"], rows)
+    console.print_table(title, ["result", "value", "meaning"], rows)
 
 
 def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:

@@ -44,7 +44,7 @@ def command(source: tuple[str, ...], console: Console) -> None:
     from defgpa.io.format import SeveralSetsError
 
     try:
-        with console.noting():
+        with console.note_warnings():
             shapes = read_input(source, incomplete="drop")
     except SeveralSetsError as error:
         _show_sets(console, error.sets)
@@ -52,25 +52,25 @@ def command(source: tuple[str, ...], console: Console) -> None:
     summary = _summarise(shapes)
     _show_summary(console, shapes, summary)
     _show_missing(console, shapes)
-    with console.noting():
+    with console.note_warnings():
         code = note_likely_code(console, shapes)
         if code is not None:
             shapes, summary["likely_missing"] = _show_coded_landmarks(console, shapes, code)
         summary |= _show_screening(console, flatten_planar(drop_empty(shapes)))
     summary["notes"] = console.notes
-    console.result(summary)
+    console.print_json(summary)
 
 
 def _show_sets(console: Console, sets: Mapping[str, tuple[int, int]]) -> None:
     """Show the files of a folder that are different sets."""
     rows = [[Path(file).name, *counts] for file, counts in sets.items()]
     header = ["file", "shapes", "landmarks"]
-    console.table("Different sets", header, rows[:_MAX_ROWS], len(rows))
+    console.print_table("Different sets", header, rows[:_MAX_ROWS], len(rows))
     console.note(
         f"These files are different sets: read them one by one, such as {next(iter(sets))}."
     )
     listed_sets = [{"file": file, "shapes": n, "landmarks": m} for file, (n, m) in sets.items()]
-    console.result({"sets": listed_sets, "notes": console.notes})
+    console.print_json({"sets": listed_sets, "notes": console.notes})
 
 
 def _summarise(shapes: Shapes) -> dict[str, object]:
@@ -112,7 +112,7 @@ def _show_summary(console: Console, shapes: Shapes, summary: dict[str, Any]) -> 
     if summary["incomplete"]:
         n = len(summary["incomplete"])
         rows.append(["unfinished", f"{n}, left out, as a fit does with --drop-incomplete"])
-    console.table("Contents", ["", ""], rows)
+    console.print_table("Contents", ["", ""], rows)
 
 
 def _show_coded_landmarks(
@@ -135,7 +135,7 @@ def _show_coded_landmarks(
         for name, labels in zip(names, by_shape.values(), strict=False)
     ]
     title = f"All coordinates {code:g}: missing? The rest was checked as if they were"
-    console.table(title, ["shape", "landmarks"], rows, len(by_shape), " shapes")
+    console.print_table(title, ["shape", "landmarks"], rows, len(by_shape), " shapes")
     points = np.where(coded[..., None], np.nan, shapes.points)
     return shapes.with_points(points), {"code": code, "landmarks": by_shape}
 
@@ -157,7 +157,7 @@ def _show_missing(console: Console, shapes: Shapes) -> None:
     shown = "1 shape" if len(gaps) == 1 else f"{len(gaps)} shapes"
     title = f"Missing landmarks ({shown}; █ present, · missing, ▒ some missing)"
     header, more = ["shape", "missing", "landmarks"], " shapes with missing landmarks"
-    console.table(title, header, rows, len(gaps), more)
+    console.print_table(title, header, rows, len(gaps), more)
 
 
 def _draw_bar(visible: Mask, width: int) -> str:
@@ -180,11 +180,11 @@ def _show_screening(console: Console, shapes: Shapes) -> dict[str, object]:
     suspects = _find_suspects(console, shapes)
     _show_suspicions(console, list(_describe_suspicions(screening, suspects, shapes)))
     if unlisted := _count_unlisted(suspects, shapes):
-        console.say_paragraph(unlisted)
+        console.print_paragraph(unlisted)
     if screening.mirrored:
         names = [f"--mirror {shlex.quote(name)}" for name in screening.mirrored]
         words = " ".join(names) if len(names) <= _MAX_MIRRORED else "--mirror auto"
-        console.say(f"If they were digitised on the other side: {words}")
+        console.print_line(f"If they were digitised on the other side: {words}")
     return {"alignable": True, "suspicious": _list_suspicions(screening, suspects, shapes)}
 
 
@@ -198,7 +198,7 @@ def _find_suspects(console: Console, shapes: Shapes) -> tuple[Suspect, ...]:
         console.note("The set is large: its landmarks were not checked one by one.")
         return ()
     try:
-        with console.working("Looking for gross errors"):
+        with console.show_activity("Looking for gross errors"):
             return explain_rejection(DefGPA(robust=True).align(shapes))
     except DefgpaError:  # shapes of which a fit would say what is wrong
         return ()
@@ -237,11 +237,11 @@ def _list_suspicions(
 
 def _show_suspicions(console: Console, sentences: Sequence[tuple[str, str]]) -> None:
     if not sentences:
-        console.say("Nothing looks wrong: no mirrored, far or exchanged specimens.")
+        console.print_line("Nothing looks wrong: no mirrored, far or exchanged specimens.")
         return
     names = abbreviate([name for name, _ in sentences[:_MAX_ROWS]])
     rows = [[name, phrase] for name, (_, phrase) in zip(names, sentences, strict=False)]
-    console.table("To check", ["shape", "problem"], rows, len(sentences))
+    console.print_table("To check", ["shape", "problem"], rows, len(sentences))
 
 
 def _describe_suspicions(

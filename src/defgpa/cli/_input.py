@@ -424,7 +424,7 @@ def read_covariates(console: Console, table: str, shapes: Shapes) -> dict[str, A
     from defgpa.io import covariates
 
     try:
-        with console.noting():
+        with console.note_warnings():
             columns = covariates.read_covariates(table, shapes.names)
     except FormatError as error:
         raise click.BadParameter(str(error), param_hint="--data") from None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HIDDEN_MANIFEST = ".defgpa.json"  # lists what a command wrote that leaves no summary
 
 
-def output_folder(name: str | None, source: Sequence[str] = (), ending: str = "") -> Path:
+def check_output_folder(name: str | None, source: Sequence[str] = (), ending: str = "") -> Path:
     """Return the folder for results; refuse one that cannot be, before any work is done.
 
     By default it is called after the input: ``wings-defgpa`` for ``data/wings.tps``, in the
@@ -39,7 +39,7 @@ def output_folder(name: str | None, source: Sequence[str] = (), ending: str = ""
     return folder
 
 
-def output_file(name: str, option: str = "--output") -> Path:
+def check_output_file(name: str, option: str = "--output") -> Path:
     """Return the file for results; refuse one that cannot be, before any work is done."""
     file = Path(name)
     if file.is_dir():
@@ -97,12 +97,12 @@ def open_results(
     from defgpa.io.atomic import list_folder, write_text
 
     with _open_folder(folder, manifest) as new_folder:
-        with console.noting():
+        with console.note_warnings():
             yield new_folder
         summary |= {
-            **console.messages(),
-            "command": command_line(),
-            "folder": working_folder(),
+            **console.collect_messages(),
+            "command": get_command_line(),
+            "folder": get_working_folder(),
             "versions": list_versions(),
             "files": [*list_folder(new_folder), manifest],
         }
@@ -195,14 +195,14 @@ def _is_folder_of_shapes(target: Path, format_name: str | None) -> bool:
     return target.is_dir() or not target.name.lower().endswith(format_.suffixes)
 
 
-def command_line() -> str:
+def get_command_line() -> str:
     """Return the command line, quoted for the shell; empty if there is none."""
     context = click.get_current_context(silent=True)
     invocation = context.find_root().obj if context is not None else None
     return "" if invocation is None else shlex.join(["defgpa", *invocation.words])
 
 
-def working_folder() -> str:
+def get_working_folder() -> str:
     """Return the working folder, with ``~`` for the home folder, so that pages name no user."""
     try:
         folder = Path.cwd()
@@ -215,7 +215,7 @@ def working_folder() -> str:
 
 def format_command(command: str = "", folder: str = "") -> str:
     """Format the command line after ``cd`` to its folder, so that relative names hold."""
-    command, folder = (command, folder) if command else (command_line(), working_folder())
+    command, folder = (command, folder) if command else (get_command_line(), get_working_folder())
     if not command or not folder:
         return command
     prefix = "~/" if folder.startswith("~/") else ""  # between quotes a shell leaves ~ as it is
@@ -230,9 +230,9 @@ def list_versions() -> dict[str, str]:
 
 def list_files(console: Console, files: Sequence[str]) -> None:
     """Print the paths of the files that were written."""
-    console.say("Written:")
+    console.print_line("Written:")
     for file in files:
-        console.say(f"  {file}")
+        console.print_line(f"  {file}")
 
 
 def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
@@ -251,7 +251,7 @@ def show_run(console: Console, folder: Path, summary: dict[str, Any]) -> None:
                 f"{folder / place} also holds {len(others)} files of before; they are no part of "
                 "this result."
             )
-    console.result(summary)
+    console.print_json(summary)
 
 
 def save_figure(
@@ -304,7 +304,7 @@ class AnalysisFiles:
             raise click.UsageError(f"--report writes report.html into a folder: give {option} too.")
         if report:
             require_report()
-        self.folder = None if output is None else output_folder(output)
+        self.folder = None if output is None else check_output_folder(output)
         if self.folder is not None:
             refuse_inputs(inputs, self.folder, manifest=manifest)
         self.inputs = list(inputs)
@@ -317,7 +317,7 @@ class AnalysisFiles:
     def open(self, console: Console, summary: dict[str, Any]) -> Iterator[None]:
         """Collect all files; they appear together at the end, with the summary, or not at all."""
         if self.folder is None:
-            with console.noting():
+            with console.note_warnings():
                 yield
             return
         results = dict(summary)
@@ -381,4 +381,4 @@ class AnalysisFiles:
         """List the files, and give the results to machines."""
         if self.files:
             list_files(console, self.files)
-        console.result(results | {"files": self.files} | console.messages())
+        console.print_json(results | {"files": self.files} | console.collect_messages())

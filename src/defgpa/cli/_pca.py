@@ -65,7 +65,7 @@ def command(
             for k, variance, share, total in rows[:_MAX_PRINTED]
         ]
         title = f"Principal components of shape\n{pca.provenance_}"
-        console.say_result(f"{title}\n\n{align_columns([_VARIANCES, *table])}\n")
+        console.print_text(f"{title}\n\n{align_columns([_VARIANCES, *table])}\n")
         analysis.files.write_table("variances.csv", format_csv(_VARIANCES, rows))
         _write_components(analysis, pca, labels)
         if n_components > 1:

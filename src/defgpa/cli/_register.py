@@ -12,8 +12,8 @@ from defgpa.cli import _options as options
 from defgpa.cli._console import Console, abbreviate
 from defgpa.cli._input import match_space, matches_by_position, note_likely_code, read_input
 from defgpa.cli._output import (
+    check_output_folder,
     open_results,
-    output_folder,
     refuse_inputs,
     show_run,
 )
@@ -43,8 +43,8 @@ def command(result: str, source: tuple[str, ...], output: str | None, console: C
     from defgpa.io import load, save
     from defgpa.result_folder import write_shapes_twice
 
-    folder = output_folder(output, source, "registered")
-    with console.noting():
+    folder = check_output_folder(output, source, "registered")
+    with console.note_warnings():
         alignment = load(result)
         shapes = read_input(source)
         refuse_inputs([*shapes.metadata.get("sources", ()), result], folder, "registered")
@@ -149,8 +149,8 @@ def _show(
     title = (
         "Registered" if len(rows) == len(names) else f"Registered, the {_MAX_ROWS} that fit worst"
     )
-    console.table(title, ["shape", "RMSE_r"], rows)
-    console.say_paragraph(
+    console.print_table(title, ["shape", "RMSE_r"], rows)
+    console.print_paragraph(
         f"RMSE_r of {len(names)} registered specimens: median {median(errors):.4g}, maximum "
         f"{max(errors):.4g}; of those of the fit: median {median(errors_of_fit):.4g}, maximum "
         f"{max(errors_of_fit):.4g}"

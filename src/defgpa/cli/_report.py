@@ -12,7 +12,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._input import add_covariates, add_links
-from defgpa.cli._output import format_command, mark_written, output_file, refuse_input
+from defgpa.cli._output import check_output_file, format_command, mark_written, refuse_input
 
 
 @options.command("report", "defgpa report result/result.npz -o report.html --data species.csv")
@@ -38,13 +38,13 @@ def command(
     from defgpa.io import load
     from defgpa.report import write_report
 
-    refuse_input(output_file(output), result, *filter(None, [data]))
+    refuse_input(check_output_file(output), result, *filter(None, [data]))
     settings: dict[str, Any] = {"max_drawn": None} if draw_all else {}
-    with console.noting():
+    with console.note_warnings():
         alignment = load(result)
         shapes = add_links(add_covariates(console, alignment.shapes, data), links)
         provenance = {"command": _find_command(Path(result)), "result": result}
-        with console.working("Writing the report"):
+        with console.show_activity("Writing the report"):
             write_report(
                 replace(alignment, shapes=shapes),
                 output,
@@ -53,8 +53,8 @@ def command(
                 **settings,
             )
     mark_written(output)
-    console.say(f"Written: {output}")
-    console.result({"output": output, "notes": console.notes})
+    console.print_line(f"Written: {output}")
+    console.print_json({"output": output, "notes": console.notes})
 
 
 def _find_command(result: Path) -> str:

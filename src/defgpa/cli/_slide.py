@@ -11,7 +11,7 @@ import click
 from defgpa.cli import _options as options
 from defgpa.cli._console import Console, abbreviate, suggest_name
 from defgpa.cli._input import prepare_for_fit, read_input, warp_model
-from defgpa.cli._output import AnalysisFiles, output_file, refuse_input, write_shapes_as
+from defgpa.cli._output import AnalysisFiles, check_output_file, refuse_input, write_shapes_as
 
 if TYPE_CHECKING:
     from defgpa.meshes import Mesh
@@ -125,9 +125,9 @@ def command(
     from defgpa.semilandmarks import add_slicer_curves, find_curves, read_surface, slide
 
     files = AnalysisFiles(figures, report, "slide.json", source, "--figures")
-    target = output_file(output)
+    target = check_output_file(output)
     refuse_input(target, *source)
-    with console.noting():
+    with console.note_warnings():
         shapes = read_input(source)
         for folder, count in folders:
             shapes = add_slicer_curves(shapes, folder, count)
@@ -140,7 +140,7 @@ def command(
         if not (chosen or patch or find_curves(shapes)):
             raise click.UsageError("Nothing slides: give --sliders, --curve or --surface.")
         surfaces = None if meshes is None else _read_meshes(console, Path(meshes), shapes)
-        with console.progress("Sliding") as tick:
+        with console.show_progress("Sliding") as tick:
             slid = slide(
                 shapes,
                 chosen,
@@ -228,14 +228,16 @@ def _show(console: Console, slid: SlidShapes) -> None:
         for name, distances in zip(abbreviate(slid.names[:_MAX_ROWS]), moved, strict=False)
         if not np.isnan(distances).all()
     ]
-    console.say(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
+    console.print_line(f"{len(slid.sliders)} of {slid.n_landmarks} landmarks slide.")
     total = len(rows) + slid.n_shapes - _MAX_ROWS
     header = ["shape", "mean", "maximum"]
-    console.table("Distances slid, in units of the coordinates", header, rows, total, " shapes")
+    console.print_table(
+        "Distances slid, in units of the coordinates", header, rows, total, " shapes"
+    )
     first, last = slid.criterion[0, 0].sum(), slid.criterion[-1, 1].sum()
     count = len(slid.criterion)
     iterations = "1 iteration" if count == 1 else f"{count} iterations"
-    console.say(f"Criterion: {first:.4g} before, {last:.4g} after {iterations}.")
+    console.print_line(f"Criterion: {first:.4g} before, {last:.4g} after {iterations}.")
     if not slid.settled:
         console.note("The criterion was still falling at the last iteration: raise --rounds.")
 

@@ -83,14 +83,14 @@ def _show_pairs(console: Console, result: Symmetry, shapes: Shapes) -> None:
     if mirror is not None:
         label = shapes.landmarks
         words = ",".join(f"{label[a]}-{label[b]}" for a, b in result.pairs)
-        console.say_paragraph(
+        console.print_paragraph(
             f"Pairs, found from the mean shape (its mirror image is off by "
             f"{mirror.error:.2%} of its radius; {mirror.agreement:.0%} of the shapes "
             "confirm them):"
         )
-        console.say(f"  --pairs {words}")
+        console.print_line(f"  --pairs {words}")
     if result.mirrored_side is not None:
-        console.say(f"Side {result.mirrored_side!r} was mirrored.")
+        console.print_line(f"Side {result.mirrored_side!r} was mirrored.")
 
 
 def _collect_results(result: Symmetry, shapes: Shapes) -> dict[str, object]:

@@ -172,7 +172,7 @@ def _compare_models(analysis: Analysis, model: ProcrustesAnova, against: str) ->
 
 def _compare_pairs(analysis: Analysis, model: ProcrustesAnova, groups: str) -> None:
     """Test the distances between the groups of a model."""
-    with analysis.console.progress("Permuting") as tick:
+    with analysis.console.show_progress("Permuting") as tick:
         pairs = model.pairwise(groups, progress=tick)
     values = {"groups": pairs.names, **select_values(pairs, "distances", "p")}
     analysis.add("pairwise", pairs, values, "pairwise")

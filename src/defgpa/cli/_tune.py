@@ -10,7 +10,7 @@ from defgpa.cli import _options as options
 from defgpa.cli._console import Console
 from defgpa.cli._fit import MethodOptions, choose_smoothing
 from defgpa.cli._input import list_reading_words, prepare_for_fit, read_input
-from defgpa.cli._output import mark_written, output_file, save_figure
+from defgpa.cli._output import check_output_file, mark_written, save_figure
 from defgpa.diagnostics.findings import Problem
 
 
@@ -54,7 +54,7 @@ def command(
     estimator = choice.make_estimator().set_params(robust=robust)
     if plot is not None:
         _require_figure_format(plot)
-    with console.noting():
+    with console.note_warnings():
         shapes = prepare_for_fit(console, read_input(source))
         fit = choose_smoothing(console, shapes, estimator, choice)
     path = fit.path
@@ -67,14 +67,18 @@ def command(
         [f"{value:.3g}", float(r), float(d), float(c), int(count), marks.get(value, "")]
         for value, r, d, c, count in zip(*columns, strict=True)
     ]
-    console.table("Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows)
-    console.say_paragraph(path.explain_choice())
-    console.say(f"Next: {shlex.join(_suggest_command(source, choice, path.best_value, robust))}")
+    console.print_table(
+        "Smoothing", ["smoothing", "RMSE_r", "RMSE_d", "CVE", "foldovers", ""], rows
+    )
+    console.print_paragraph(path.explain_choice())
+    console.print_line(
+        f"Next: {shlex.join(_suggest_command(source, choice, path.best_value, robust))}"
+    )
     if plot is not None:
         save_figure(plot, "smoothing_path", path, size=(7, 4.5))
         mark_written(plot)
-        console.say(f"Written: {plot}")
-    console.result(
+        console.print_line(f"Written: {plot}")
+    console.print_json(
         {
             "smoothing": path.values,
             "rmse_reference": path.rmse_reference,
@@ -84,7 +88,7 @@ def command(
             "least": path.least_value,
             "fold_size": fit.fold_size,
             "foldovers": path.foldovers,
-            **console.messages(),
+            **console.collect_messages(),
         }
     )
 
@@ -111,7 +115,7 @@ def _require_figure_format(target: str) -> None:
     from matplotlib.figure import Figure
 
     suffixes = Figure().canvas.get_supported_filetypes()
-    suffix = output_file(target, "--plot").suffix.lower().removeprefix(".")
+    suffix = check_output_file(target, "--plot").suffix.lower().removeprefix(".")
     if suffix not in suffixes:
         names = ", ".join(f".{name}" for name in sorted(suffixes))
         raise click.BadParameter(f"must end in one of {names}; got {target}.", param_hint="--plot")

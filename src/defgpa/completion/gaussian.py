@@ -213,7 +213,11 @@ class ShapeGaussian:
         factors = self._factorize(posed, predictors, trust)
         v, hyper, d = self.variance, self.hyperparameters, posed.shape[1]
         mean, B = factors.mean, factors.B
-        G = v * hyper.smooth * gaussian_kernel(mean[missing], mean[predictors], factors.width)
+        G = (
+            v
+            * hyper.smooth
+            * compute_gaussian_kernel(mean[missing], mean[predictors], factors.width)
+        )
         AG = cho_solve(factors.factor, G.T)
         # what B moves at the missing landmarks beyond what the smooth field makes of it already
         p, q = len(predictors), len(B)
@@ -258,7 +262,7 @@ class ShapeGaussian:
         mean, X = self._weigh_specimens(posed, predictors, trust)
         v, hyper = self.variance, self.hyperparameters
         width = hyper.reach * rms_radius(mean)
-        A = v * hyper.smooth * gaussian_kernel(mean[predictors], mean[predictors], width)
+        A = v * hyper.smooth * compute_gaussian_kernel(mean[predictors], mean[predictors], width)
         noise = 1.0 if trust is None else 1.0 / trust[predictors]
         A[np.diag_indices(len(predictors))] += v * hyper.noise * noise
         # motions of 100 standard deviations are as good as free
@@ -401,7 +405,7 @@ def predict_left_out(specimens: Array, hyperparameters: Hyperparameters) -> tupl
     return residuals, np.sqrt(np.einsum("ipdd->ip", covariance))
 
 
-def gaussian_kernel(x: Array, y: Array, width: float) -> Array:
+def compute_gaussian_kernel(x: Array, y: Array, width: float) -> Array:
     """Compute exp(−‖x − y‖² / 2 width²) (p, q) between points (p, d) and (q, d)."""
     return np.asarray(np.exp(-0.5 * cdist(x, y, "sqeuclidean") / width**2))
 

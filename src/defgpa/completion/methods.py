@@ -21,7 +21,7 @@ from defgpa.completion.gaussian import (
     Hyperparameters,
     ShapeGaussian,
     choose_predictors,
-    gaussian_kernel,
+    compute_gaussian_kernel,
     refill_gaps,
 )
 from defgpa.completion.holdouts import Holdout, choose_hyperparameters, compute_squared_errors
@@ -191,7 +191,9 @@ def _make_field_kernels(
         The landmarks to predict from.
     """
     width = field.reach * rms_radius(S)
-    K_hs, K_ss = (gaussian_kernel(S[rows], S[predictors], width) for rows in (missing, predictors))
+    K_hs, K_ss = (
+        compute_gaussian_kernel(S[rows], S[predictors], width) for rows in (missing, predictors)
+    )
     return K_hs, cho_factor(K_ss + field.noise * np.eye(len(predictors)))
 
 

@@ -85,7 +85,7 @@ class Frame:
         return (np.asarray(points, dtype=np.float64) - self.origin) / self.step
 
     def bands(self, rows: int) -> Iterator[tuple[slice, Frame]]:
-        """Consecutive parts of at most this many rows, each with the rows it takes."""
+        """Yield consecutive bands of at most this many rows: the rows of each, and its frame."""
         for band in split_range(self.shape[0], rows):
             x, y = map(float, self.points([0, band.start]))
             yield band, Frame((x, y), (band.stop - band.start, self.shape[1]), self.step)

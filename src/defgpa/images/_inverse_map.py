@@ -60,7 +60,7 @@ class InverseMap:
         )
         self._tree = cKDTree(self._images)
 
-    def rows(self, band: slice) -> Array:
+    def map_rows(self, band: slice) -> Array:
         """Return the source column and row (2, rows, columns) of each pixel; NaN where none."""
         height, width = band.stop - band.start, self._warp.frame.shape[1]
         sources = np.full((2, _extend_to_tiles(height), _extend_to_tiles(width)), np.nan)

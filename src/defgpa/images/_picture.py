@@ -124,7 +124,7 @@ def warp_image(
     sampler = sampling(array)
     # about a million pixels at a time; whole tiles, so that none is solved twice
     for band in split_range(rows, max(1, (1 << 20) // (columns * TILE)) * TILE):
-        sources = inverse.rows(band)
+        sources = inverse.map_rows(band)
         covered = _is_within(sources, array.shape)
         picture.mask[band] = covered
         picture.pixels[band][covered] = sampler(sources[:, covered].T).reshape(-1, *array.shape[2:])

@@ -44,7 +44,7 @@ def linear(image: Image) -> Sampler:
     # (channels, rows · columns): one flat array per channel
     planes = np.ascontiguousarray(image.reshape(image.shape[0] * image.shape[1], -1).T)
 
-    def at(positions: Array) -> Image:
+    def sample_at(positions: Array) -> Image:
         values = np.empty((len(positions), len(planes)), dtype=image.dtype)
 
         def fill(block: slice) -> None:
@@ -55,7 +55,7 @@ def linear(image: Image) -> Sampler:
         )  # so few that their numbers stay in cache
         return values
 
-    return at
+    return sample_at
 
 
 def nearest(image: Image) -> Sampler:
@@ -78,13 +78,13 @@ def nearest(image: Image) -> Sampler:
     array([[7]])
     """
 
-    def at(positions: Array) -> Image:
+    def sample_at(positions: Array) -> Image:
         columns, rows = np.rint(positions).astype(np.intp).T
         columns = columns.clip(0, image.shape[1] - 1)
         rows = rows.clip(0, image.shape[0] - 1)
         return np.asarray(image[rows, columns]).reshape(len(positions), -1)
 
-    return at
+    return sample_at
 
 
 def cubic(image: Image) -> Sampler:
@@ -113,7 +113,7 @@ def cubic(image: Image) -> Sampler:
         for k in range(layers.shape[2])
     ]
 
-    def at(positions: Array) -> Image:
+    def sample_at(positions: Array) -> Image:
         values = np.empty((len(positions), len(splines)), dtype=image.dtype)
 
         def fill(channel: int) -> None:
@@ -125,7 +125,7 @@ def cubic(image: Image) -> Sampler:
         map_blocks(fill, range(len(splines)))
         return values
 
-    return at
+    return sample_at
 
 
 def require_image(image: object) -> Image:

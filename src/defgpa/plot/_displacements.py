@@ -139,7 +139,7 @@ def back_projection(
     axes = style.prepare_axes(ax, dim, observed)
     drawn = np.asarray(alignment.warps[i].inverse()(alignment.reference[visible]))
     if dim == 3:
-        centre, turned = observed.mean(axis=0), style.principal_axes(observed).T
+        centre, turned = observed.mean(axis=0), style.find_principal_axes(observed).T
         observed, drawn = (observed - centre) @ turned, (drawn - centre) @ turned
     lines = style.draw_segments(axes, observed, drawn, colors=style.GREY, linewidths=0.9, zorder=1)
     size = style.choose_marker_size(len(observed))
@@ -265,7 +265,7 @@ def displacement_heat(
     distances = np.linalg.norm(end.vertices - start.vertices, axis=1)
     drawn = style.choose_surface(end.vertices, end.faces)
     assert drawn is not None  # there are faces
-    turned = end.vertices @ style.principal_axes(style.finite_points(end.vertices)).T
+    turned = end.vertices @ style.find_principal_axes(style.select_finite_points(end.vertices)).T
     surface = style.draw_surface(axes, turned, drawn, distances)
     style.look_at_broadside(axes, turned)
     style.set_equal_scales(axes, 3, None)

@@ -60,7 +60,7 @@ def deformation_grid(
     >>> len(artists.lines.get_segments())
     34
     """
-    landmarks = style.finite_points(np.asarray(points, dtype=np.float64))
+    landmarks = style.select_finite_points(np.asarray(points, dtype=np.float64))
     dim = landmarks.shape[1]
     lines = _make_grid(landmarks, normal, cells)
     flat = lines.reshape(-1, dim)

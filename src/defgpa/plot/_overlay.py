@@ -120,7 +120,9 @@ def _draw_over_reference(
     size = style.choose_marker_size(len(reference))
     opacity = style.choose_opacity(len(points))
     look = {"markersize": 0.6 * size, "markeredgewidth": 0, "alpha": opacity}
-    shapes = style.draw_dots(ax, style.finite_points(points), label, "o", style.OBSERVED, **look)
+    shapes = style.draw_dots(
+        ax, style.select_finite_points(points), label, "o", style.OBSERVED, **look
+    )
     cross = {"markersize": size, "markeredgewidth": 0.18 * size}
     marks = style.draw_dots(ax, reference, "reference", "+", style.REFERENCE, **cross)
     style.add_legend(ax)
@@ -198,7 +200,7 @@ def before_and_after(
         alignment.superimposed if before == "superimposed" else alignment.shapes.points,
         alignment.aligned,
     ]
-    clouds = [style.finite_points(points) for points in stacks]
+    clouds = [style.select_finite_points(points) for points in stacks]
     pair = _prepare_pair(axes, n_dims, max(clouds, key=lambda cloud: np.ptp(cloud, axis=0).max()))
     span = np.max([np.ptp(cloud, axis=0) for cloud in clouds], axis=0) * 1.08
     span[span == 0] = span.max() or 1.0  # flat shapes in space
@@ -228,8 +230,8 @@ def _prepare_pair(
     if axes is None:
         from matplotlib import pyplot
 
-        seen = cloud if n_dims == 2 else cloud @ style.principal_axes(cloud).T
-        is_wide = np.ptp(seen[:, 0]) > 2.5 * np.ptp(seen[:, 1])
+        projected = cloud if n_dims == 2 else cloud @ style.find_principal_axes(cloud).T
+        is_wide = np.ptp(projected[:, 0]) > 2.5 * np.ptp(projected[:, 1])
         height = style.choose_height(8.0 if is_wide else 5.0, n_dims, cloud)
         _, panels = pyplot.subplots(
             *((2, 1) if is_wide else (1, 2)),
@@ -318,7 +320,7 @@ def landmark_ellipses(
     style.draw_links(axes, means, alignment.shapes.links, colors=style.MISSING, zorder=0)
     look = {"markersize": 2.5, "markeredgewidth": 0, "alpha": opacity}
     cloud = style.draw_dots(
-        axes, style.finite_points(points), "specimens", "o", style.OBSERVED, **look
+        axes, style.select_finite_points(points), "specimens", "o", style.OBSERVED, **look
     )
     lines = np.concatenate(
         [

@@ -88,7 +88,7 @@ def picture_with_landmarks(
     """
     axes = style.prepare_axes(ax, 2)
     image = picture(shown, axes, unit=unit).image
-    points = style.finite_points(alignment.aligned[alignment.shapes.index(shape)])
+    points = style.select_finite_points(alignment.aligned[alignment.shapes.index(shape)])
     size = style.choose_marker_size(len(points))
     ring = {"markeredgecolor": style.REFERENCE, "markersize": 1.3 * size}
     reference = style.draw_dots(

@@ -112,7 +112,7 @@ def choose_height(width: float, n_dims: int, points: Array | None) -> float:
     """Return how high (in inches) a plot of points to equal scales is, with labels and legend."""
     if points is None or n_dims == 3:
         return (0.75 if n_dims == 2 else 0.85) * width
-    across, up = np.ptp(finite_points(points), axis=0)
+    across, up = np.ptp(select_finite_points(points), axis=0)
     return float(np.clip((width - 0.8) * up / (across or 1.0) + 1.1, 0.35 * width, 1.25 * width))
 
 
@@ -158,7 +158,7 @@ def _fit_box(ax: AnyAxes) -> None:
 
 def look_at_broadside(ax: AnyAxes, points: Array) -> None:
     """Turn 3-D axes so that the broadest side of the points is seen, a little from above."""
-    axes = principal_axes(finite_points(points))
+    axes = find_principal_axes(select_finite_points(points))
     eye = np.array([0.25, -0.5, 1.0]) @ axes
     eye /= np.linalg.norm(eye)
     azimuth, elevation = np.arctan2(eye[1], eye[0]), np.arcsin(np.clip(eye[2], -1.0, 1.0))
@@ -169,7 +169,7 @@ def look_at_broadside(ax: AnyAxes, points: Array) -> None:
     ax.view_init(*np.rad2deg([elevation, azimuth, roll]))
 
 
-def principal_axes(points: Array) -> Array:
+def find_principal_axes(points: Array) -> Array:
     """Return the principal axes (n_dims, n_dims) of points as rows, a right-handed system."""
     axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
@@ -276,8 +276,8 @@ def shorten(name: str, max_length: int = 22) -> str:
 def break_name(name: str, max_length: int = 22, max_lines: int = 2) -> str:
     """Return a name in lines that fit beside an axis, the last of them shortened if need be."""
     lines = wrap(name, max_length, break_long_words=False, break_on_hyphens=False) or [name]
-    kept = [*lines[: max_lines - 1], " ".join(lines[max_lines - 1 :])]
-    return "\n".join(shorten(line, max_length) for line in kept if line)
+    merged = [*lines[: max_lines - 1], " ".join(lines[max_lines - 1 :])]
+    return "\n".join(shorten(line, max_length) for line in merged if line)
 
 
 def label_colorbar(bar: Colorbar, text: str, inches: float, note: str = "") -> None:
@@ -383,7 +383,7 @@ def state_thinning(label: str, count: int, drawn: int) -> str:
     return label if drawn == count else f"{label} ({drawn:,} of {count:,} drawn)"
 
 
-def finite_points(points: Array) -> Array:
+def select_finite_points(points: Array) -> Array:
     """Return the points (n_points, n_dims) of any stack that are not NaN."""
     flat = points.reshape(-1, points.shape[-1])
     return flat[~np.isnan(flat[:, 0])]
@@ -491,7 +491,7 @@ def compute_ellipses(points: Array, n_deviations: float, n_corners: int) -> Arra
     -------
     ndarray of shape (n_dims (n_dims − 1) / 2, n_corners, n_dims)
     """
-    cloud = finite_points(points)
+    cloud = select_finite_points(points)
     d = cloud.shape[1]
     covariance = np.cov(cloud.T) if len(cloud) > 1 else np.zeros((d, d))
     values, vectors = np.linalg.eigh(covariance)
@@ -566,7 +566,7 @@ def draw_surface(
         drawn.set_cmap(ERRORS)
         drawn.set_clim(0.0, float(np.nanmax(values)) or 1.0)
     ax.add_collection3d(drawn)
-    ax.auto_scale_xyz(*finite_points(points).T)
+    ax.auto_scale_xyz(*select_finite_points(points).T)
     return drawn
 
 

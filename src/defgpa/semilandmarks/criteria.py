@@ -28,7 +28,7 @@ class Bending:
     L: Array
     visible: Mask
 
-    def value(self, x: Array) -> Array:
+    def evaluate(self, x: Array) -> Array:
         """Compute tr(xᵀLx), (…), of points (…, m, d), whatever stands for missing ones.
 
         About the centroid: far from the origin digits would be lost.
@@ -69,7 +69,7 @@ class Distance:
     target: Array
     visible: Mask
 
-    def value(self, x: Array) -> Array:
+    def evaluate(self, x: Array) -> Array:
         """Compute ‖x − r‖², (…)."""
         differences = (x - self.target)[..., self.visible, :]
         return np.asarray(np.sum(differences**2, axis=(-2, -1)))

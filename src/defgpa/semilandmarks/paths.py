@@ -89,7 +89,7 @@ class Splines:
         c, t = self._find_segments(at)
         return np.asarray(((c[..., 0, :] * t + c[..., 1, :]) * t + c[..., 2, :]) * t + c[..., 3, :])
 
-    def derivative(self, at: Array) -> Array:
+    def differentiate(self, at: Array) -> Array:
         """Differentiate at parameters (n, k); (n, k, d)."""
         c, t = self._find_segments(at)
         return np.asarray((3.0 * c[..., 0, :] * t + 2.0 * c[..., 1, :]) * t + c[..., 2, :])
@@ -113,7 +113,7 @@ class SplinePath(Path):
 
     def find_directions(self, place: Array, x: Array) -> Array:
         """Return the tangents of the splines: a step of one is one of the parameter."""
-        return self.splines.derivative(self._wrap(place))[:, :, None]
+        return self.splines.differentiate(self._wrap(place))[:, :, None]
 
     def move(self, place: Array, steps: Array, directions: Array) -> Array:
         """Move points along the curve; on an open curve, not beyond its ends.

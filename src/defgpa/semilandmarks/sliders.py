@@ -61,7 +61,7 @@ def find_curves(shapes: Shapes) -> list[list[int]]:
     return curves
 
 
-def chains(curves: Iterable[Sequence[int | str]], landmarks: Sequence[str]) -> list[Curve]:
+def join_curves(curves: Iterable[Sequence[int | str]], landmarks: Sequence[str]) -> list[Curve]:
     """Join curves and rows of slider tables that share neighbours, whichever way they run."""
     between: dict[int, tuple[int, int]] = {}
     for curve in curves:

@@ -39,7 +39,7 @@ from defgpa.semilandmarks.paths import (
     make_chord_path,
     make_spline_path,
 )
-from defgpa.semilandmarks.sliders import Curve, chains, find_curves, find_slider_numbers
+from defgpa.semilandmarks.sliders import Curve, find_curves, find_slider_numbers, join_curves
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.solvers.rigid import fit_rigid
 from defgpa.threads import map_blocks, use_threads
@@ -207,7 +207,7 @@ def _make_blocks(
     patch = _number_patches(surfaces, shapes)
     if curves is None:
         curves = [] if len(patch) else find_curves(shapes)
-    chosen = chains(curves, shapes.landmarks)
+    chosen = join_curves(curves, shapes.landmarks)
     curved = np.concatenate([np.empty(0, dtype=np.intp), *(c.members[c.sliding] for c in chosen)])
     sliders = np.union1d(patch, curved)
     if not len(sliders):
@@ -307,10 +307,10 @@ def _slide_once(
         block, place = blocks[number], places[number]
         x = points[block.rows]
         criterion = find_criterion(x)
-        before = criterion.value(x)
+        before = criterion.evaluate(x)
         for _ in range(3):  # a curve bends away from its tangent: the best place takes a few steps
             x, place = _slide_one_step(x, place, block.paths, criterion)
-        return x, place, np.stack([before, criterion.value(x)])
+        return x, place, np.stack([before, criterion.evaluate(x)])
 
     slid, values = points.copy(), np.empty((2, len(points)))
     end_places = []
@@ -364,7 +364,7 @@ def _slide_one_step(
     V = np.concatenate([v.reshape(n, -1, d) for v in directions], axis=1)
     ends = np.cumsum([v.shape[1] * v.shape[2] for v in directions])[:-1]
     steps = np.split(criterion.find_steps(x, J, V), ends, axis=1)
-    best, result, end_places = criterion.value(x), x.copy(), [place.copy() for place in places]
+    best, result, end_places = criterion.evaluate(x), x.copy(), [place.copy() for place in places]
     pending = np.ones(n, dtype=bool)
     for halving in range(12):
         candidates = [
@@ -372,7 +372,7 @@ def _slide_one_step(
             for path, place, step, v in zip(paths, places, steps, directions, strict=True)
         ]
         candidate = _locate(x, paths, candidates)
-        accepted = pending & (criterion.value(candidate) <= best)
+        accepted = pending & (criterion.evaluate(candidate) <= best)
         result[accepted] = candidate[accepted]
         for place, move in zip(end_places, candidates, strict=True):
             place[accepted] = move[accepted]

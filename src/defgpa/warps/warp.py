@@ -161,4 +161,4 @@ class Warp:
             size = 4096  # the few entries stay in cache however many columns there are
         else:
             size = max(64, BLOCK_BYTES // (8 * max(1, len(self.column_coefficients))))
-        return [array[part] for part in split_range(len(array), size // n_values)]
+        return [array[block] for block in split_range(len(array), size // n_values)]
