@@ -4,10 +4,11 @@ The covariance ratio of two modules with covariances S₁₁, S₂₂ and S₁�
 
     CR = √( tr(S₁₂S₂₁) / √( tr(S₁₁°S₁₁°) tr(S₂₂°S₂₂°) ) ),
 
-S° without its diagonal, is averaged over pairs of modules and over all rotations of the
-superimposed shapes, on which only the diagonal depends (Adams 2016). Below 1, modules covary less
-with each other than within. Chance assigns landmarks to modules at random. Z compares hypotheses
-(`compare_effect_sizes`; Adams & Collyer 2019).
+S° without its diagonal, is averaged over pairs of modules and over rotations of the superimposed
+shapes, on which only the diagonal depends (Adams 2016): in space, as in geomorph, about the third
+principal axis of the mean shape. Below 1, modules covary less with each other than within. Chance
+assigns landmarks to modules at random. Z compares hypotheses (`compare_effect_sizes`; Adams &
+Collyer 2019).
 
 With M the covariance of the coordinates of a landmark, its squared variances in a pose with axes a
 sum up to Σ (aᵀMa)², which is linear in M⊗M: modules sum M⊗M of their landmarks, and poses come
@@ -30,7 +31,6 @@ from defgpa.statistics.permutation import Permutations, p_value
 from defgpa.statistics.sample import Analysed, build_sample
 
 _N_ANGLES = 16  # in a quarter turn; CR is so smooth in the angle that more change nothing
-_N_AZIMUTHS, _N_HEIGHTS, _N_TURNS = 12, 4, 3  # in space: of one axis, and of the others about it
 _N_BOOTSTRAPS = 999
 _ROUNDING = 1e-12  # relative
 
@@ -81,7 +81,7 @@ def modularity(
             f"Module {single[0]!r} has one landmark, so nothing covaries within it. The covariance "
             "ratio is of modules of 2 landmarks or more."
         )
-    centred = sample.tangents - sample.tangents.mean(axis=0)
+    centred = _center_on_principal_axes(sample.tangents)
     n, m, d = centred.shape
     flat = centred.reshape(n, m * d)
     squares = np.empty((m, m))
@@ -101,6 +101,12 @@ def modularity(
     limits = _bootstrap_interval(centred, codes, seed) if interval else None
     pairs = fill_pairs(len(names), pair_ratios)
     return ModuleTest("CR", names, observed, z, p, pairs, limits, chance, sample.provenance)
+
+
+def _center_on_principal_axes(tangents: Array) -> Array:
+    """Return deviations (n, m, d) from the mean shape, along its principal axes."""
+    mean = tangents.mean(axis=0)
+    return (tangents - mean) @ np.linalg.svd(mean - mean.mean(axis=0))[2].T
 
 
 def _compute_ratios_of(squares: Array, moments: Array, codes: Index) -> Array:
@@ -136,13 +142,13 @@ def compute_ratios(between: Array, quartics: Array, d: int) -> Array:
     -------
     array (b, k (k − 1) / 2)
     """
-    features, _, weights = _make_poses(d)
+    features, _ = _make_poses(d)
     totals = np.diagonal(between, axis1=1, axis2=2)
     within = totals[:, None, :] - features @ quartics  # without the variances, in every pose
     first, second = np.triu_indices(between.shape[1], 1)
     products = np.maximum(within[:, :, first] * within[:, :, second], np.finfo(np.float64).tiny)
     covariances = np.maximum(between, 0.0)[:, None, first, second]  # or rounding makes NaN
-    return np.asarray(weights @ np.sqrt(covariances / np.sqrt(products)))
+    return np.asarray(np.sqrt(covariances / np.sqrt(products)).mean(axis=1))
 
 
 def _square_moments(moments: Array) -> Array:
@@ -152,41 +158,22 @@ def _square_moments(moments: Array) -> Array:
 
 
 @lru_cache
-def _make_poses(d: int) -> tuple[Array, Array, Array]:
-    """Return Σ a⊗a⊗a⊗a over the axes a of poses, as a product (r, c) (c, d⁴), and weights (r,).
+def _make_poses(d: int) -> tuple[Array, Array]:
+    """Return Σ a⊗a⊗a⊗a over the axes a of poses (r, d⁴), as a product (r, c) (c, d⁴).
 
-    Poses are rotations over a quarter turn, after which axes have changed places; in space, of all
-    directions of the last axis in one half, at heights of Gauss and Legendre. Their rank c is 3 in
-    the plane and 10 in space.
+    Poses are rotations of the first two axes over a quarter turn, after which these have changed
+    places.
     """
-    if d == 2:
-        poses = _rotate_plane(_N_ANGLES)
-        weights = np.full(len(poses), 1 / len(poses))
-    else:
-        nodes, shares = np.polynomial.legendre.leggauss(_N_HEIGHTS)
-        height, share = (nodes + 1) / 2, shares / 2
-        azimuth = 2 * np.pi * np.arange(_N_AZIMUTHS)[:, None] / _N_AZIMUTHS
-        radius, zero = np.sqrt(1 - height**2), np.zeros((_N_AZIMUTHS, _N_HEIGHTS))
-        x, y = np.cos(azimuth), np.sin(azimuth)
-        level = np.stack([-y + zero, x + zero, zero], axis=-1)
-        last = np.stack([radius * x, radius * y, height + zero], axis=-1)
-        frames = np.stack([level, np.cross(last, level), last], axis=-2).reshape(-1, 1, 3, 3)
-        turns = np.tile(np.eye(3), (_N_TURNS, 1, 1))
-        turns[:, :2, :2] = _rotate_plane(_N_TURNS)
-        poses = (turns @ frames).reshape(-1, 3, 3)
-        weights = np.repeat(np.tile(share, _N_AZIMUTHS), _N_TURNS) / (_N_AZIMUTHS * _N_TURNS)
-    squares = np.einsum("rka,rkb->rkab", poses, poses).reshape(*poses.shape[:2], -1)
-    quartics = np.einsum("rkp,rkq->rpq", squares, squares).reshape(len(poses), -1)
+    angles = np.linspace(0.0, np.pi / 2, _N_ANGLES, endpoint=False)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    poses = np.tile(np.eye(d), (_N_ANGLES, 1, 1))
+    poses[:, 0, :2] = np.column_stack([cosine, sine])
+    poses[:, 1, :2] = np.column_stack([-sine, cosine])
+    squares = np.einsum("rka,rkb->rkab", poses, poses).reshape(_N_ANGLES, d, -1)
+    quartics = np.einsum("rkp,rkq->rpq", squares, squares).reshape(_N_ANGLES, -1)
     left, lengths, right = np.linalg.svd(quartics, full_matrices=False)
     c = int((lengths > _ROUNDING * lengths[0]).sum())
-    return left[:, :c] * lengths[:c], right[:c], weights
-
-
-def _rotate_plane(n_angles: int) -> Array:
-    """Return rotations (n_angles, 2, 2) over a quarter turn."""
-    angles = np.linspace(0.0, np.pi / 2, n_angles, endpoint=False)
-    cosine, sine = np.cos(angles), np.sin(angles)
-    return np.stack([np.stack([cosine, sine], 1), np.stack([-sine, cosine], 1)], 1)
+    return left[:, :c] * lengths[:c], right[:c]
 
 
 def _bootstrap_interval(centred: Array, codes: Index, seed: int) -> Array:
