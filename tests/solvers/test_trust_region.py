@@ -17,7 +17,6 @@ class Valley:
     y: float
 
     cost_scale = 1.0
-    initial_radius = 0.5
 
     @property
     def cost(self):
@@ -53,7 +52,6 @@ class Quadratic:
     visited: list
 
     cost_scale = 1.0
-    initial_radius = 1e-3
 
     @property
     def cost(self):

@@ -32,8 +32,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from defgpa.arrays import Array, compute_inverse_root
 from defgpa.errors import DegenerateShapeError
 from defgpa.geometry import Geometry
-from defgpa.solvers.affine_cost import AffinePoint
 from defgpa.solvers.datum_space import CentredShapes, DatumSpaceFit, build_fit
+from defgpa.solvers.reference_cost import AffineMaps, ReferencePoint
 from defgpa.solvers.trust_region import TARGET_GRADIENT, minimise
 from defgpa.threads import use_threads
 
@@ -95,17 +95,20 @@ def fit_affine(
     """
     shapes = CentredShapes.from_points(points, names, geometry, weights)
     _require_extent(shapes)
-    if shapes.weights is None:
-        axes = _find_leading_rows(shapes.rows, shapes.shape[2], max_dense)
-        point, iterations = AffinePoint.from_reference(shapes, axes), 0
-    else:
-        near = _find_start(shapes, shapes.weights, max_dense) if start is None else start.T
-        with use_threads(1):  # products this thin gain nothing from a second thread
-            point, iterations = minimise(AffinePoint.from_reference(shapes, near), target_gradient)
-    _require_invertible(point.maps, shapes)
-    inverse = np.asarray(np.linalg.inv(point.maps), dtype=np.float64)
-    gradient = point.relative_gradient
-    fit = build_fit(shapes, point.reference, point.maps, inverse, iterations, gradient)
+    near = _find_start(shapes, max_dense) if start is None else start.T
+    with use_threads(1):  # products this thin gain nothing from a second thread
+        point = ReferencePoint.from_reference(shapes, AffineMaps(), near)
+        iterations = 0
+        if shapes.weights is not None:  # without weights, the start is the answer
+            point, iterations = minimise(point, target_gradient)
+    values = np.linalg.svd(point.maps, compute_uv=False)
+    singular = np.flatnonzero(~(values[:, -1] > _FLAT * values[:, 0]))
+    if len(singular):
+        raise DegenerateShapeError(
+            f"The best affine map of the reference onto shape {shapes.format_names(singular)} "
+            "flattens it, so that it has no inverse. The shape does not fit the others; drop it."
+        )
+    fit = build_fit(shapes, point.reference, point.maps, iterations, point.relative_gradient)
     return use_frame_of(fit, 0)
 
 
@@ -149,9 +152,16 @@ def balance_frame(fit: DatumSpaceFit) -> DatumSpaceFit:
     A = np.linalg.inv(fit.matrices)
     metric = np.einsum("i,ikl->kl", fit.totals / fit.totals.sum(), A @ A.mT)
     G = np.linalg.cholesky(metric)
-    centred = (fit.reference - fit.reference.mean(axis=0)) @ G
-    G = G @ _find_principal_axes(centred, G, fit.matrices)
-    return _apply_affine(fit, G, -fit.reference.mean(axis=0) @ G)
+    mean = fit.reference.mean(axis=0)
+    centred = (fit.reference - mean) @ G
+    axes = np.linalg.svd(centred, full_matrices=False)[2].T
+    # the sign of an axis is free: the landmark farthest along it is made positive
+    along = centred @ axes
+    axes = axes * np.sign(along[np.abs(along).argmax(axis=0), np.arange(len(axes))])
+    # and the last one on the side of most shapes
+    if np.sign(np.linalg.det(fit.matrices @ (G @ axes))).sum() < 0:
+        axes[:, -1] *= -1
+    return _apply_affine(fit, G @ axes, -mean @ G @ axes)
 
 
 def _apply_affine(fit: DatumSpaceFit, linear: Array, offset: Array) -> DatumSpaceFit:
@@ -164,38 +174,21 @@ def _apply_affine(fit: DatumSpaceFit, linear: Array, offset: Array) -> DatumSpac
     )
 
 
-def _find_principal_axes(centred: Array, G: Array, matrices: Array) -> Array:
-    """Find the axes (d, d) of the reference, the longest first, on the side of most shapes.
-
-    Parameters
-    ----------
-    centred : array (m, d)
-        The reference about its mean.
-    G : array (d, d)
-        What its coordinates were multiplied with.
-    matrices : array (n, d, d)
-        The linear parts of the maps onto it before.
-    """
-    axes = np.linalg.svd(centred, full_matrices=False)[2].T
-    # the sign of an axis is free: the landmark farthest along it is made positive
-    along = centred @ axes
-    axes = axes * np.sign(along[np.abs(along).argmax(axis=0), np.arange(len(axes))])
-    if np.sign(np.linalg.det(matrices @ (G @ axes))).sum() < 0:
-        axes[:, -1] *= -1
-    return axes
-
-
-def _find_start(shapes: CentredShapes, weights: Array, max_dense: int) -> Array:
+def _find_start(shapes: CentredShapes, max_dense: int) -> Array:
     r"""Find the directions (d, m) that affine images of all shapes explain best.
 
-    With :math:`\Pi_i` the projection onto the columns of :math:`[D_i\ 1]` in the metric of the
-    weights, they maximise :math:`\sum_i \lVert \Pi_i x \rVert^2 / \sum_j c_j x_j^2`, with c_j the
-    total weight of landmark j: the constant comes first, with the value 1, then the reference.
+    Without weights they are the leading singular vectors of the shapes. With weights, and with
+    :math:`\Pi_i` the projection onto the columns of :math:`[D_i\ 1]` in their metric, they maximise
+    :math:`\sum_i \lVert \Pi_i x \rVert^2 / \sum_j c_j x_j^2`, with c_j the total weight of
+    landmark j: the constant comes first, with the value 1, then the reference.
     """
-    n, m, d = shapes.shape
-    whitened = compute_inverse_root(shapes.scatter, 0.0).mT @ shapes.rows.reshape(n, d, m)
-    constants = weights / np.sqrt(shapes.totals)[:, np.newaxis]
-    totals = weights.sum(axis=0)
+    n, d, m = shapes.coordinates.shape
+    if shapes.weights is None:
+        return _find_leading_rows(shapes.rows, d, max_dense)
+    rows = shapes.rows.reshape(n, d, m)
+    whitened = compute_inverse_root(rows @ shapes.coordinates.mT, 0.0).mT @ rows
+    constants = shapes.weights / np.sqrt(shapes.totals)[:, np.newaxis]
+    totals = shapes.weights.sum(axis=0)
     basis = np.concatenate([whitened.reshape(n * d, m), constants]) / np.sqrt(totals)
     # the constant direction √c is projected out instead of searched for
     constant = np.sqrt(totals / totals.sum())
@@ -213,11 +206,7 @@ def _find_leading_rows(rows: Array, count: int, max_dense: int) -> Array:
         vectors = eigh(rows.T @ rows, subset_by_index=(m - count, m - 1))[1]
     else:
         vectors = rows.T @ eigh(rows @ rows.T, subset_by_index=(q - count, q - 1))[1]
-    return _refine_rows(rows, vectors[:, ::-1])
-
-
-def _refine_rows(rows: Array, vectors: Array) -> Array:
-    """Refine singular vectors by a subspace iteration: a Gram matrix has half their digits only."""
+    # a subspace iteration, as a Gram matrix has half the digits only
     Q = np.linalg.qr(rows.T @ (rows @ vectors))[0]
     _, _, axes = np.linalg.svd(rows @ Q, full_matrices=False)
     return np.ascontiguousarray((Q @ axes.T).T)
@@ -225,25 +214,14 @@ def _refine_rows(rows: Array, vectors: Array) -> Array:
 
 def _require_extent(shapes: CentredShapes) -> None:
     """Raise a DegenerateShapeError that names shapes too flat for an affine map."""
-    d = shapes.shape[2]
-    eigenvalues = np.linalg.eigvalsh(shapes.scatter)
-    is_flat = ~(eigenvalues[:, 0] > _FLAT**2 * eigenvalues[:, -1]) | (shapes.n_visible <= d)
+    n, d, m = shapes.coordinates.shape
+    eigenvalues = np.linalg.eigvalsh(shapes.rows.reshape(n, d, m) @ shapes.coordinates.mT)
+    n_visible = np.full(n, m) if shapes.weights is None else (shapes.weights > 0).sum(axis=1)
+    is_flat = ~(eigenvalues[:, 0] > _FLAT**2 * eigenvalues[:, -1]) | (n_visible <= d)
     if is_flat.any():
         flat = np.flatnonzero(is_flat)
         raise DegenerateShapeError(
-            f"Shape {shapes.format_names(flat)} has {int(shapes.n_visible[flat[0]])} visible "
-            f"landmarks, which lie {'on one line' if d == 2 else 'in one plane'} or nearly so; an "
-            f"affine map in {d}-D needs at least {d + 1} that do not. Drop such shapes, or use a "
-            "rigid model."
-        )
-
-
-def _require_invertible(maps: Array, shapes: CentredShapes) -> None:
-    """Raise a DegenerateShapeError that names shapes onto which the reference collapses."""
-    values = np.linalg.svd(maps, compute_uv=False)
-    singular = np.flatnonzero(~(values[:, -1] > _FLAT * values[:, 0]))
-    if len(singular):
-        raise DegenerateShapeError(
-            f"The best affine map of the reference onto shape {shapes.format_names(singular)} "
-            "flattens it, so that it has no inverse. The shape does not fit the others; drop it."
+            f"Shape {shapes.format_names(flat)} has {n_visible[flat[0]]} visible landmarks, which "
+            f"lie {'on one line' if d == 2 else 'in one plane'} or nearly so; an affine map in "
+            f"{d}-D needs at least {d + 1} that do not. Drop such shapes, or use a rigid model."
         )

@@ -10,9 +10,8 @@ from each shape to the reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,18 +60,20 @@ class DatumSpaceFit:
 
 @dataclass(frozen=True, eq=False)
 class CentredShapes:
-    """Shapes about their centroids, one coordinate of one shape a row, times its landmark weights.
+    """Shapes about their weighted centroids, with one coordinate of one shape a row.
 
     In this layout the sums over landmarks and over shapes that every method needs,
-    Σ_j γ_ij D_i[j]ᵀ S[j] and Σ_i Γ_i D_i Z_i, are single matrix products.
+    Σ_j γ_ij D_i[j]ᵀ S[j] and Σ_i Γ_i D_i Z_i, are single matrix products. References have one
+    coordinate a row, too: (d, m), about their mean.
     """
 
+    coordinates: Array  # (n, d, m); anything finite where a landmark is missing
     rows: Array  # (n·d, m): row (i, k) is coordinate k of shape i, times γ_i
     centroids: Array  # (n, d)
     weights: Array | None  # (n, m): γ, 0 where a landmark is missing; None if all are 1
     totals: Array  # (n,): Σ_j γ_ij
     squared_sizes: Array  # (n,): Σ_j γ_ij ‖D_i[j]‖²
-    names: Sequence[str]  # for errors; empty: shape_1, shape_2, …
+    names: Sequence[str]  # for errors
 
     @classmethod
     def from_points(
@@ -84,149 +85,107 @@ class CentredShapes:
     ) -> CentredShapes:
         """Centre shapes (n, m, d) with NaN for missing landmarks; ``weights`` (n, m) are optional.
 
-        ``geometry`` are those of the points, where they are known already.
+        ``geometry`` is that of the points, where it is known already.
         """
-        n, m, d = points.shape
         geometry = geometry or measure_geometry(points, ~np.isnan(points[..., 0]))
-        if weights is not None:
-            return cls._from_weights(geometry, weights, names)
-        visible = None if geometry.visible.all() else geometry.visible.astype(np.float64)
-        if visible is not None:
-            _require_visible(geometry.count, visible.sum(axis=0), names)
-        coordinates = np.ascontiguousarray(geometry.centred.mT)
-        squared_sizes = np.einsum("idm,idm->i", coordinates, coordinates)
-        rows = coordinates.reshape(n * d, m)
-        return cls(rows, geometry.centre, visible, geometry.count, squared_sizes, names)
-
-    @classmethod
-    def _from_weights(
-        cls, geometry: Geometry, weights: Array, names: Sequence[str]
-    ) -> CentredShapes:
-        """Centre shapes about the centroids of their weighted landmarks."""
-        weights = np.where(geometry.visible, weights, 0.0)
-        totals = weights.sum(axis=1)
-        _require_visible(totals, weights.sum(axis=0), names)
-        shift = (weights[:, None] @ geometry.centred)[:, 0] / totals[:, None]
-        coordinates = np.array(geometry.centred.mT, order="C")
-        coordinates -= shift[..., None]
-        weighted = weights[:, None] * coordinates
+        labels = list(names) or [f"shape_{i + 1}" for i in range(len(points))]
+        coordinates, centroids = np.array(geometry.centred.mT, order="C"), geometry.centre
+        if weights is None and geometry.visible.all():
+            weighted, totals = coordinates, geometry.count
+        else:
+            weights = np.asarray(geometry.visible * (1.0 if weights is None else weights))
+            totals, views = weights.sum(axis=1), weights.sum(axis=0)
+            if not totals.all():
+                culprits = format_names([labels[i] for i in np.flatnonzero(totals == 0)])
+                raise DegenerateShapeError(f"Shape {culprits} has no visible landmark. Drop it.")
+            if not views.all():
+                culprits = format_names(np.flatnonzero(views == 0) + 1)
+                raise DegenerateShapeError(
+                    f"Landmark {culprits} is missing in every shape. Drop it."
+                )
+            shift = coordinates @ weights[..., np.newaxis] / totals[:, np.newaxis, np.newaxis]
+            coordinates -= shift
+            weighted = weights[:, np.newaxis] * coordinates
+            centroids = centroids + shift[..., 0]
         squared_sizes = np.einsum("idm,idm->i", weighted, coordinates)
-        rows = weighted.reshape(-1, weights.shape[1])
-        return cls(rows, geometry.centre + shift, weights, totals, squared_sizes, names)
+        rows = weighted.reshape(-1, weighted.shape[2])
+        return cls(coordinates, rows, centroids, weights, totals, squared_sizes, labels)
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """n_shapes, n_landmarks and n_dims."""
-        n_shapes, n_dims = self.centroids.shape
-        return n_shapes, self.rows.shape[1], n_dims
-
-    def format_names(self, shapes: Iterable[int]) -> str:
-        """List the names of shapes for a message."""
-        return format_names(_get_names(shapes, self.names))
-
-    def require_size(self) -> None:
-        """Raise a DegenerateShapeError that names the shapes that are one point."""
-        empty = np.flatnonzero(~(self.squared_sizes > self.rounding**2))
-        if len(empty):
-            raise DegenerateShapeError(
-                f"Shape {self.format_names(empty)} has one visible landmark only, or several on "
-                "one point: it has no direction. Drop such shapes, or add landmarks."
-            )
-
-    @cached_property
-    def n_visible(self) -> Array:
-        """(n,): the number of landmarks of each shape that count."""
-        return self.totals if self.weights is None else np.count_nonzero(self.weights, axis=1)
-
-    @cached_property
-    def _inverse_weights(self) -> Array:
-        """(n, m): 1/γ, 0 where a landmark does not count."""
-        weights = np.ones(self.rows.shape) if self.weights is None else self.weights
-        return np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
-
-    @cached_property
-    def scatter(self) -> Array:
-        """(n, d, d): D_iᵀ Γ_i D_i."""
-        n, m, d = self.shape
-        weighted = self.rows.reshape(n, d, m)
-        if self.weights is None:
-            return weighted @ weighted.mT
-        return weighted @ (weighted * self._inverse_weights[:, None]).mT
-
-    @cached_property
     def rounding(self) -> Array:
         """(n,): how much of the size of each shape is rounding of its coordinates."""
         reach = np.abs(self.centroids).max(axis=1) + np.sqrt(self.squared_sizes / self.totals)
         return 32 * np.finfo(np.float64).eps * np.sqrt(self.totals) * reach
 
-    @cached_property
-    def canonical_order(self) -> Index:
-        """(n,): the shapes sorted by Σ‖x‖⁴ / (Σ‖x‖²)², so that their given order has no effect."""
-        n, m, d = self.shape
-        squares = (self.rows.reshape(n, d, m) ** 2).sum(axis=1) / self.squared_sizes[:, None]
-        return np.argsort((squares**2).sum(axis=1), kind="stable")
+    def format_names(self, shapes: Index) -> str:
+        """List the names of shapes for a message."""
+        return format_names([self.names[shape] for shape in shapes])
 
-    def sum_over_landmarks(self, values: Array) -> Array:
-        """Compute the weighted sum (n, k) of values (k, m) over the landmarks of each shape."""
-        if self.weights is None:
-            return np.broadcast_to(values.sum(axis=1), (len(self.totals), len(values)))
-        return self.weights @ values.T
+    def resize(self, sizes: Array) -> CentredShapes:
+        """Bring every shape to its size (n,)."""
+        factors = sizes / np.sqrt(np.maximum(self.squared_sizes, np.finfo(np.float64).tiny))
+        coordinates = self.coordinates * factors[:, np.newaxis, np.newaxis]
+        rows = self.rows * np.repeat(factors, coordinates.shape[1])[:, np.newaxis]
+        return replace(self, coordinates=coordinates, rows=rows, squared_sizes=sizes**2)
 
-    def sum_over_shapes(self, values: Array) -> Array:
-        """Compute the weighted sum (k, m) of values (n, k) over the shapes, at each landmark."""
-        if self.weights is None:
-            totals = values.sum(axis=0)[:, np.newaxis]
-            return np.broadcast_to(totals, (len(totals), self.rows.shape[1]))
-        return values.T @ self.weights
+    def multiply(self, reference: Array) -> Array:
+        """Compute Sᵀ Γ_i D_i (n, d, d) of every shape, for a reference (d, m)."""
+        n_dims = len(reference)
+        return (self.rows @ reference.T).reshape(-1, n_dims, n_dims).mT
+
+    def combine(self, matrices: Array) -> Array:
+        """Compute Σ_i A_i D_iᵀ Γ_i (d, m), for matrices A (n, d, d)."""
+        stacked = matrices.transpose(1, 0, 2).reshape(matrices.shape[1], -1)
+        return stacked @ self.rows
 
     def compute_centroids(self, reference: Array) -> Array:
         """Compute the centroid (n, d) of a reference (d, m) with the weights of each shape."""
-        return self.sum_over_landmarks(reference) / self.totals[:, np.newaxis]
-
-    def compute_residuals(self, matrices: Array, reference: Array) -> Array:
-        """Compute the weighted residuals (n·d, m) Γ_i(D_i − S A_i) about the centroids."""
-        n, m, d = self.shape
-        fitted = np.ascontiguousarray(matrices.mT).reshape(n * d, d) @ reference
-        if self.weights is not None:
-            shift = self.compute_centroids(reference)[:, np.newaxis] @ matrices
-            coordinates = fitted.reshape(n, d, m)
-            coordinates -= shift.transpose(0, 2, 1)
-            coordinates *= self.weights[:, np.newaxis]
-        return np.subtract(self.rows, fitted, out=fitted)
-
-    def compute_cost(self, residuals: Array) -> float:
-        """Compute Σ γ ‖r‖² from the weighted residuals (n·d, m) γr."""
         if self.weights is None:
-            return float(np.vdot(residuals, residuals))
-        n, m, d = self.shape
-        vectors = residuals.reshape(n, d, m)
-        return float(np.vdot(np.einsum("idm,idm->im", vectors, vectors), self._inverse_weights))
+            return np.zeros_like(self.centroids)
+        return self.weights @ reference.T / self.totals[:, np.newaxis]
+
+    def compute_moments(self, S: Array, T: Array) -> Array:
+        """Compute Sᵀ C_i T (n, d, d) of every shape, for references S and T (d, m).
+
+        C_i is the weighted centring of a shape; without weights, one matrix (1, d, d) for all.
+        """
+        if self.weights is None:
+            return (S @ T.T)[np.newaxis]
+        n_dims = len(S)
+        products = (S[:, np.newaxis] * T).reshape(n_dims**2, -1)
+        sums = (self.weights @ products.T).reshape(-1, n_dims, n_dims)
+        centroids = (
+            self.compute_centroids(S)[..., np.newaxis] * (self.compute_centroids(T)[:, np.newaxis])
+        )
+        return sums - self.totals[:, np.newaxis, np.newaxis] * centroids
+
+    def sum_at_landmarks(self, matrices: Array) -> Array:
+        """Compute Σ_i γ_ij Q_i (m, d, d) at every landmark, for matrices (n, d, d).
+
+        Without weights, one sum (1, d, d) for all.
+        """
+        if self.weights is None:
+            return matrices.sum(axis=0)[np.newaxis]
+        sums = self.weights.T @ matrices.reshape(len(matrices), -1)
+        return sums.reshape(-1, *matrices.shape[1:])
+
+    def sum_images(self, reference: Array, matrices: Array, landmark_sums: Array) -> Array:
+        """Compute Σ_i Q_i S C_i (d, m) of a reference S (d, m), for matrices Q (n, d, d).
+
+        ``landmark_sums`` are those of the matrices.
+        """
+        images = multiply_landmarks(landmark_sums, reference)
+        if self.weights is None:
+            return images
+        centroids = matrices @ self.compute_centroids(reference)[..., np.newaxis]
+        return images - centroids[..., 0].T @ self.weights
 
 
-def _get_names(shapes: Iterable[int], names: Sequence[str]) -> list[str]:
-    return [names[i] if names else f"shape_{i + 1}" for i in shapes]
-
-
-def _require_visible(totals: Array, views: Array, names: Sequence[str]) -> None:
-    """Raise a DegenerateShapeError that names shapes and landmarks without any weight."""
-    empty, absent = np.flatnonzero(totals == 0), np.flatnonzero(views == 0)
-    if len(empty):
-        culprits = format_names(_get_names(empty, names))
-        raise DegenerateShapeError(f"Shape {culprits} has no visible landmark. Drop it.")
-    if len(absent):
-        culprits = format_names(absent + 1)
-        raise DegenerateShapeError(f"Landmark {culprits} is missing in every shape. Drop it.")
-
-
-def cross_products(rows: Array, reference: Array) -> Array:
-    """Compute D_iᵀ S (n, d, d) of every shape, for rows (n·d, m) of D and a reference (d, m)."""
-    d = len(reference)
-    return (rows @ reference.T).reshape(-1, d, d)
-
-
-def sum_products(rows: Array, matrices: Array) -> Array:
-    """Compute (Σ_i D_i Z_i)ᵀ (d, m), for rows (n·d, m) of D and matrices Z (n, d, d)."""
-    return np.ascontiguousarray(matrices).reshape(len(rows), -1).T @ rows
+def multiply_landmarks(matrices: Array, reference: Array) -> Array:
+    """Multiply the matrix (m, d, d) of each landmark, or one (1, d, d), with a reference (d, m)."""
+    if len(matrices) == 1:
+        return matrices[0] @ reference
+    return np.squeeze(matrices @ reference.T[..., np.newaxis], axis=2).T
 
 
 def estimate_complete_sizes(
@@ -247,20 +206,20 @@ def estimate_complete_sizes(
 
 
 def build_fit(
-    shapes: CentredShapes,
-    reference: Array,
-    into_shapes: Array,
-    into_reference: Array,
-    iterations: int,
-    gradient_norm: float,
+    shapes: CentredShapes, reference: Array, maps: Array, iterations: int, gradient_norm: float
 ) -> DatumSpaceFit:
-    """Build the result from a reference (d, m) and the linear maps (n, d, d) in both directions."""
-    cost = shapes.compute_cost(shapes.compute_residuals(into_shapes, reference))
-    moved_centroids = (shapes.centroids[:, np.newaxis] @ into_reference)[:, 0]
+    """Build the result from a reference (d, m) and its linear maps (n, d, d) into the shapes."""
+    centroids = shapes.compute_centroids(reference)
+    residuals = maps.mT @ reference
+    residuals -= maps.mT @ centroids[..., np.newaxis]
+    np.subtract(shapes.coordinates, residuals, out=residuals)
+    weighted = residuals if shapes.weights is None else shapes.weights[:, np.newaxis] * residuals
+    cost = float(np.vdot(weighted, residuals))
+    matrices = np.asarray(np.linalg.inv(maps), dtype=np.float64)
     return DatumSpaceFit(
         reference=np.ascontiguousarray(reference.T),
-        matrices=into_reference,
-        offsets=shapes.compute_centroids(reference) - moved_centroids,
+        matrices=matrices,
+        offsets=centroids - (shapes.centroids[:, np.newaxis] @ matrices)[:, 0],
         cost=cost,
         rmse_datum=float(np.sqrt(cost / shapes.totals.sum())),
         iterations=iterations,

@@ -14,14 +14,12 @@ it were complete.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.procrustes import RIGID, fit_motions
 from defgpa.solvers.datum_space import CentredShapes
-from defgpa.solvers.rigid_cost import MotionAlgebra, RigidPoint, compute_inner_products
+from defgpa.solvers.reference_cost import MotionMaps, ReferencePoint
 from defgpa.solvers.trust_region import minimise
 from defgpa.threads import use_threads
 
@@ -45,40 +43,23 @@ def fit_procrustes_mean(points: Array, start: Array) -> Array:
         Its centroid size is the mean of those of the shapes, each as large as if it were complete.
     """
     shapes = CentredShapes.from_points(points)
-    sizes = np.sqrt(shapes.squared_sizes)
-    n_shapes, _, n_dims = shapes.shape
-    rotations = np.tile(np.eye(n_dims), (n_shapes, 1, 1))
-    mean = _to_unit_size(start.T)
+    sizes, mean = np.sqrt(shapes.squared_sizes), _to_unit_size(start.T)
     with use_threads(1):  # products this thin gain nothing from a second thread
         for _ in range(_MAX_ROUNDS):
-            pose = _rotate_onto_mean(
-                _resize(shapes, _measure_visible_sizes(shapes, mean)), rotations
-            )
-            previous, mean, rotations = mean, _to_unit_size(pose.reference), pose.Z
+            resized = shapes.resize(_measure_visible_sizes(shapes, mean))
+            pose, _ = minimise(ReferencePoint.from_reference(resized, MotionMaps(RIGID), mean))
+            previous, mean = mean, _to_unit_size(pose.reference)
             if shapes.weights is None or np.linalg.norm(mean - previous) <= _MEAN_TOLERANCE:
                 break
     sized = np.mean(sizes / _measure_visible_sizes(shapes, mean)) * mean.T
     return fit_motions(sized, start)(sized)
 
 
-def _rotate_onto_mean(shapes: CentredShapes, rotations: Array) -> RigidPoint:
-    """Find the best rotations of shapes of fixed size, and their mean."""
-    algebra = MotionAlgebra.from_motions(RIGID, shapes.shape[2])
-    return minimise(RigidPoint.from_motions(shapes, algebra, rotations))[0]
-
-
 def _measure_visible_sizes(shapes: CentredShapes, mean: Array) -> Array:
     """Compute the size (n,) of the part of a mean (d, m) that each shape has."""
-    squares = compute_inner_products(shapes, mean, mean)
+    squares = np.einsum("naa->n", shapes.compute_moments(mean, mean))
+    squares = np.broadcast_to(squares, shapes.totals.shape)
     return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
-
-
-def _resize(shapes: CentredShapes, sizes: Array) -> CentredShapes:
-    """Bring every shape to its size (n,)."""
-    n_shapes, n_landmarks, n_dims = shapes.shape
-    factors = sizes / np.sqrt(np.maximum(shapes.squared_sizes, np.finfo(np.float64).tiny))
-    rows = shapes.rows.reshape(n_shapes, n_dims, n_landmarks) * factors[:, None, None]
-    return replace(shapes, rows=rows.reshape(shapes.rows.shape), squared_sizes=sizes**2)
 
 
 def _to_unit_size(rows: Array) -> Array:

@@ -23,6 +23,7 @@ GRADIENT_TOLERANCE = 1e-7  # relative; rounding of the cost can hide a smaller g
 TARGET_GRADIENT = 1e-10  # relative; where the iteration stops if rounding allows
 _MAX_ITERATIONS = 300
 _MAX_CG_ITERATIONS = 500
+_INITIAL_RADIUS = 0.3  # of the length of the domain: trust-region radius of the first step
 _MIN_REDUCTION_RATIO = 0.1  # a step that achieves less of its prediction is rejected
 
 
@@ -46,12 +47,10 @@ class Point(Protocol):
 
     @property
     def cost_scale(self) -> float:
-        """The size of the terms whose difference is the cost: it is known to a rounding of this."""
-        ...
+        """The size of the terms whose difference is the cost: it is known to a rounding of this.
 
-    @property
-    def initial_radius(self) -> float:
-        """The trust-region radius of the first step."""
+        Half the squared length of the domain, in the metric of the preconditioner.
+        """
         ...
 
     def hessian_product(self, step: Array) -> Array:
@@ -85,14 +84,15 @@ def minimise(point: _P, target_gradient: float = TARGET_GRADIENT) -> tuple[_P, i
     decrease of the cost. The minimum is reached if ``relative_gradient`` is below
     ``GRADIENT_TOLERANCE``.
     """
-    radius = point.initial_radius if point.relative_gradient > target_gradient else 0.0
+    radius = _INITIAL_RADIUS * np.sqrt(2.0 * point.cost_scale)
     for iteration in range(_MAX_ITERATIONS):
         check_interruption()
         if point.relative_gradient <= target_gradient:
             return point, iteration
-        step, predicted_reduction, at_boundary = steihaug_step(
-            point, radius, _compute_forcing(point, target_gradient)
-        )
+        # the accuracy that conjugate gradients need for quadratic convergence
+        gradient = point.relative_gradient
+        forcing = max(min(0.1, gradient), 0.1 * target_gradient / gradient)
+        step, predicted_reduction, at_boundary = steihaug_step(point, radius, forcing)
         candidate = point.retract(step)
         rounding = 64 * np.finfo(np.float64).eps * point.cost_scale
         if predicted_reduction <= rounding:
@@ -109,12 +109,6 @@ def minimise(point: _P, target_gradient: float = TARGET_GRADIENT) -> tuple[_P, i
         if reduction_ratio > _MIN_REDUCTION_RATIO:
             point = candidate
     return point, _MAX_ITERATIONS
-
-
-def _compute_forcing(point: Point, target_gradient: float) -> float:
-    """Compute the accuracy that conjugate gradients need for quadratic convergence."""
-    gradient = point.relative_gradient
-    return max(min(0.1, gradient), 0.1 * target_gradient / gradient)
 
 
 def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
@@ -135,9 +129,10 @@ def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
         curvature = float(np.vdot(direction, image))
         if abs(curvature) <= 1e-13 * direction_norm2:
             break  # rounding: only directions are left that the cost does not depend on
-        to_boundary = _measure_distance_to_boundary(
-            step_norm2, step_direction, direction_norm2, radius
-        )
+        # the τ > 0 of ‖step + τ direction‖ = radius; rounding may put the step a little beyond
+        squared_margin = max(radius**2 - step_norm2, 0.0)
+        root = np.sqrt(step_direction**2 + direction_norm2 * squared_margin)
+        to_boundary = float(squared_margin / (step_direction + root))
         if to_boundary * curvature <= energy:  # the minimum along the direction lies beyond
             reduction += to_boundary * energy - 0.5 * to_boundary**2 * curvature
             return Step(step + to_boundary * direction, reduction, True)
@@ -155,12 +150,3 @@ def steihaug_step(point: Point, radius: float, forcing: float) -> Step:
         direction_norm2 = energy + beta**2 * direction_norm2
         direction = preconditioned + beta * direction
     return Step(step, reduction, False)
-
-
-def _measure_distance_to_boundary(
-    step_norm2: float, step_direction: float, direction_norm2: float, radius: float
-) -> float:
-    """Solve ‖step + τ direction‖ = radius for τ > 0, from the products of step and direction."""
-    squared_margin = max(radius**2 - step_norm2, 0.0)  # rounding may put the step a little beyond
-    root = np.sqrt(step_direction**2 + direction_norm2 * squared_margin)
-    return float(squared_margin / (step_direction + root))
