@@ -106,7 +106,7 @@ class MotionMaps:
         squared_scales = np.einsum("nab,nab->n", A, A)[:, np.newaxis, np.newaxis] / n_dims
         signs = _SIGNS[n_dims]
         torques = np.einsum("kab,nab->nk", signs, A.mT @ dH)
-        turns = np.linalg.solve(compute_stiffness(A, H), torques[..., np.newaxis])
+        turns = np.linalg.inv(lift(compute_stiffness(A, H))) @ torques[..., np.newaxis]
         change = A @ np.einsum("nk,kab->nab", turns[..., 0], signs)
         if self.motions.scaling:
             moved = np.einsum("nab,nab->n", A, dH)[:, np.newaxis, np.newaxis] / squared_scales
@@ -133,6 +133,12 @@ def compute_stiffness(A: Array, H: Array) -> Array:
     P = A.mT @ H
     traces = np.einsum("naa->n", P)[:, np.newaxis, np.newaxis]
     return traces if A.shape[-1] == 2 else traces * np.eye(3) - 0.5 * (P + P.mT)
+
+
+def lift(matrices: Array) -> Array:
+    """Add what rounding may have taken from positive semidefinite matrices (…, k, k)."""
+    rounding = 1e-14 * np.abs(np.trace(matrices, axis1=-2, axis2=-1)) + _TINY
+    return matrices + rounding[..., np.newaxis, np.newaxis] * np.eye(matrices.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +189,16 @@ class ReferencePoint:
     @cached_property
     def _inverse_blocks(self) -> Array:
         """(m, d, d): of twice the landmark blocks; a floor for those that flat maps determine."""
-        blocks = self.landmark_blocks
-        n_dims = blocks.shape[-1]
-        floor = 1e-9 * np.trace(blocks.mean(axis=0)) / n_dims
-        return 0.5 * np.linalg.inv(blocks + floor * np.eye(n_dims))
+        mean = self.landmark_blocks.mean(axis=0)
+        floor = 1e-9 * np.trace(mean) * np.eye(len(mean)) / len(mean)
+        return 0.5 * np.linalg.inv(lift(self.landmark_blocks + floor))
 
     @cached_property
     def _free_directions(self) -> Array:
         """(p, d·m): an orthonormal basis of the changes of the reference that cost nothing."""
         X = self.family.list_free_directions(len(self.reference))
         directions = (X @ self.reference).reshape(len(X), -1)
-        return np.linalg.inv(np.linalg.cholesky(directions @ directions.T)) @ directions
+        return np.linalg.inv(np.linalg.cholesky(lift(directions @ directions.T))) @ directions
 
     def _project(self, change: Array) -> Array:
         """Remove from a change (d, m) of the reference what costs nothing."""
