@@ -198,7 +198,8 @@ class ReferencePoint:
         """(p, d·m): an orthonormal basis of the changes of the reference that cost nothing."""
         X = self.family.list_free_directions(len(self.reference))
         directions = (X @ self.reference).reshape(len(X), -1)
-        return np.linalg.inv(np.linalg.cholesky(lift(directions @ directions.T))) @ directions
+        roots = np.linalg.cholesky(lift(directions @ directions.T))
+        return np.asarray(np.linalg.inv(roots) @ directions, dtype=np.float64)
 
     def _project(self, change: Array) -> Array:
         """Remove from a change (d, m) of the reference what costs nothing."""
