@@ -191,7 +191,8 @@ class ReferencePoint:
         """(m, d, d): of twice the landmark blocks; a floor for those that flat maps determine."""
         mean = self.landmark_blocks.mean(axis=0)
         floor = 1e-9 * np.trace(mean) * np.eye(len(mean)) / len(mean)
-        return 0.5 * np.linalg.inv(lift(self.landmark_blocks + floor))
+        inverse = np.linalg.inv(lift(self.landmark_blocks + floor))
+        return np.asarray(0.5 * inverse, dtype=np.float64)
 
     @cached_property
     def _free_directions(self) -> Array:
