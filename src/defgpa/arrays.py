@@ -35,9 +35,10 @@ class Stack:
     def __getitem__(self, shape: Any) -> Self:
         selected = object.__new__(type(self))
         fields, new_fields = vars(self), vars(selected)
-        for name in (*self.__dataclass_fields__, *(fields.keys() & self.expensive)):
-            value = fields[name]
-            new_fields[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
+        for name in (*self.__dataclass_fields__, *self.expensive):
+            if name in fields:
+                value = fields[name]
+                new_fields[name] = value[shape] if isinstance(value, (np.ndarray, Stack)) else value
         return selected
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defgpa.arrays import Array
+from defgpa.arrays import Array, compute_lengths
 
 
 class Invertible(Protocol):
@@ -75,19 +75,19 @@ class NewtonInverse:
         size = float(np.abs(goal - goal.mean(axis=0)).max()) or 1.0
         residuals = goal - self.warp(points)
         for _ in range(self.max_steps):
-            active = np.flatnonzero(_compute_lengths(residuals) > self.tolerance * size)
+            active = np.flatnonzero(compute_lengths(residuals) > self.tolerance * size)
             if not len(active):
                 break
             moved, remaining = self._step_with_halving(
                 points[active], goal[active], residuals[active]
             )
-            improved = _compute_lengths(remaining) < _compute_lengths(residuals[active])
+            improved = compute_lengths(remaining) < compute_lengths(residuals[active])
             points[active[improved]] = moved[improved]
             residuals[active[improved]] = remaining[improved]
             if not improved.any():
                 break
         # rounding may stop the descent a little above the tolerance: that is still a solution
-        points[~(_compute_lengths(residuals) <= 1e3 * self.tolerance * size)] = np.nan
+        points[~(compute_lengths(residuals) <= 1e3 * self.tolerance * size)] = np.nan
         return points
 
     def _step_with_halving(
@@ -108,17 +108,13 @@ class NewtonInverse:
         moved = points + step
         remaining = goal - self.warp(moved)
         for _ in range(self.max_halvings):
-            is_worse = ~(_compute_lengths(remaining) < _compute_lengths(residuals))
+            is_worse = ~(compute_lengths(remaining) < compute_lengths(residuals))
             if not is_worse.any():
                 break
             step[is_worse] *= 0.5
             moved[is_worse] = points[is_worse] + step[is_worse]
             remaining[is_worse] = goal[is_worse] - self.warp(moved[is_worse])
         return moved, remaining
-
-
-def _compute_lengths(vectors: Array) -> Array:
-    return np.asarray(np.linalg.norm(vectors, axis=1))
 
 
 def _compute_newton_steps(jacobians: Array, residuals: Array) -> Array:
