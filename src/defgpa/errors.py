@@ -20,7 +20,7 @@ from typing import Any
 
 
 class DefgpaError(Exception):
-    """Anything this package refuses to do."""
+    """The base of all errors that this package raises."""
 
 
 class ShapeError(DefgpaError, ValueError):

@@ -266,7 +266,7 @@ class AlignmentEstimator(SklearnInterface):
         return map_to_space(space, shapes.points, warps, alignment.reference)
 
     def score(self, shapes: ShapesLike, y: object = None) -> float:
-        """Minus the RMSE of registering the shapes onto the reference: larger is better.
+        """Return minus the RMSE of registering the shapes onto the reference: larger is better.
 
         Over the landmarks that at least two shapes of the fit have, as in its RMSE.
         """

@@ -43,6 +43,7 @@ def _find_libraries() -> Sequence[LibController]:
 
 
 def _set_threads(libraries: Iterable[tuple[LibController, int]]) -> None:
+    """Let every library use its number of threads, from whichever thread it is set next."""
     release = None
     for library, threads in libraries:
         if library.num_threads != threads:
@@ -174,7 +175,7 @@ if hasattr(os, "register_at_fork"):  # a forked process has none of our threads
 
 
 class InterruptedWork(BaseException):
-    """Work that nobody waits for any more; no handler of ordinary errors must swallow it."""
+    """Stops work that nobody waits for any more; no handler of ordinary errors must swallow it."""
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class PixelWarp:
     frame: Frame
 
     def __call__(self, points: ArrayLike) -> Array:
-        """(p, 2): source column and row to the column and the row in the frame."""
+        """Return the column and the row in the frame (p, 2) of columns and rows in the source."""
         return self.frame.pixels(self.warp(self.source.points(points)))
 
     def jacobian(self, points: ArrayLike) -> Array:

@@ -41,7 +41,7 @@ class LatticeEnergy(Protocol):
     """A quadratic form of the weights of a lattice."""
 
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
-        """Orders (d,) of h in a term and its matrix (l, l), for cells of length 1."""
+        """Yield the orders (d,) of h in a term and its matrix (l, l), for cells of length 1."""
         ...
 
 
@@ -50,7 +50,7 @@ class BendingEnergy:
     """Σ_ab (∂_ab f)², averaged over the lattice: as the thin-plate spline is charged."""
 
     def terms(self, cells: Cells) -> Iterator[tuple[Array, Array]]:
-        """Return ∂_aa f on each axis, and twice ∂_ab f on each pair."""
+        """Yield the squares of ∂_aa f on each axis, and twice those of ∂_ab f on each pair."""
         units = np.eye(len(cells), dtype=int)
         for a, b in combinations_with_replacement(range(len(cells)), 2):
             orders = units[a] + units[b]
