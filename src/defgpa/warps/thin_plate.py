@@ -32,8 +32,16 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs
 
-from defgpa.arrays import Array, Index, compute_inverse_root, freeze, invert_lower, symmetrise
-from defgpa.geometry import Geometry, measure_points
+from defgpa.arrays import (
+    Array,
+    Index,
+    compute_inverse_root,
+    freeze,
+    invert_lower,
+    rms_radius,
+    symmetrise,
+)
+from defgpa.geometry import Geometry
 from defgpa.warps.affine import make_affine_column_gradients, make_affine_columns
 from defgpa.warps.base import FactoredBasis, WarpFamily, normalize_points
 from defgpa.warps.control_points import (
@@ -282,10 +290,10 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
     Warp
         A warp of the plane or of space, callable on any points (p, d).
     """
-    geometry = measure_points(sources)
     k, d = sources.shape
-    size = np.where(geometry.size > 0, geometry.size, 1.0)  # of points at one place: a translation
-    local = (sources - geometry.centre[0]) / size[0]
+    centre, size = sources.mean(axis=0), rms_radius(sources)
+    scale = np.asarray(size if size > 0.0 else 1.0)  # of points at one place: a translation
+    local = (sources - centre) / scale
     system = _build_kernel_system(local)
     system[:k, k:] = make_affine_columns(local)
     system[k:, :k] = system[:k, k:].T
@@ -295,13 +303,7 @@ def fit_interpolating_spline(sources: Array, targets: Array) -> Warp:
         weights = np.asarray(lstsq(system, images)[0])  # points that coincide
     else:
         weights = np.asarray(dgetrs(factors, pivots, images)[0])
-    basis = ThinPlateBasis(
-        local,
-        geometry.centre[0],
-        size[0],
-        ridge=None,
-        stiffness=np.zeros_like(size[0]),
-    )
+    basis = ThinPlateBasis(local, centre, scale, ridge=None, stiffness=np.zeros_like(scale))
     return Warp(basis, weights)
 
 
