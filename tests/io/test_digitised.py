@@ -1,4 +1,4 @@
-"""Landmarks as StereoMorph and MeshLab save them: one file is one shape, by its labels."""
+"""Landmarks as StereoMorph, MeshLab and Amira save them: one file is one shape, by its labels."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from defgpa.shapes import Shapes
 SEEDS = Path(__file__).parent / "seeds"
 STEREOMORPH = (SEEDS / "stereomorph__scaled.txt").read_text()
 PICKED = (SEEDS / "pp__picked.pp").read_text()
+AMIRA = (SEEDS / "amira__a.landmarkAscii").read_text()
 
 
 class TestStereoMorph:
@@ -162,3 +163,48 @@ class TestPickedPoints:
         (tmp_path / "a.pp").write_text(PICKED.replace(old, new, -1 if old == "<point" else 1))
         with pytest.raises(FormatError, match=rf"a\.pp.*{message}"):
             read_shapes(tmp_path / "a.pp")
+
+
+class TestAmira:
+    @pytest.mark.parametrize("head", ["AmiraMesh 3D ASCII 2.0", "Avizo 3D ASCII 3.0"])
+    def test_the_rows_below_the_block_of_coordinates_are_the_landmarks(self, tmp_path, head):
+        text = AMIRA.replace("AmiraMesh 3D ASCII 2.0", head)
+        more = "Markers { int MarkerTypes } @2\n"
+        text = text.replace("# Data", f"{more}# Data") + "@2\n" + "1\n" * 6
+        for name in ("a.landmarkAscii", "b.txt"):
+            (tmp_path / name).write_text(text)
+            shapes = read_shapes(tmp_path / name)
+            assert shapes.metadata["format"] == "amira"
+            assert shapes.points.shape == (1, 6, 3)
+            expected = [[float(word) for word in row.split()] for row in AMIRA.split("\n")[-7:-1]]
+            assert shapes.points[0].tolist() == expected
+
+    def test_a_code_is_missing_and_a_wrong_count_is_allowed_where_it_is_asked_for(self, tmp_path):
+        lines = AMIRA.split("\n")
+        (tmp_path / "a.landmarkAscii").write_text("\n".join([*lines[:-2], "0 0 0", "7 8 9", ""]))
+        with pytest.warns(DefgpaWarning, match=r"line 3: expected 6 rows below @1; found 7"):
+            shapes = read_shapes(tmp_path / "a.landmarkAscii", on_mismatch="warn", missing=0)
+        assert shapes.visible[0].tolist() == [True] * 5 + [False, True]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("define Markers 6", "define Markers 7", "line 3: expected 7 rows below @1; found 6"),
+            ("define Markers 6", "define Markers x", "line 3: expected a whole number"),
+            ("define Markers 6", "define Points 6", "expected 'define Markers n' and"),
+            ("Coordinates }", "Places }", "expected 'define Markers n' and"),
+            ("\n@1\n", "\n@3\n", "expected a line @1 above the coordinates; found none"),
+            ("\n@1\n", "\n@1\n1 2\n", "expected 2 coordinates"),
+            ("# Data", "Markers { float[3] Coordinates2 } @2\n# Data", "holds 2 sets of landmarks"),
+        ],
+    )
+    def test_a_damaged_file_is_refused(self, tmp_path, old, new, message):
+        (tmp_path / "a.landmarkAscii").write_text(AMIRA.replace(old, new, 1))
+        with pytest.raises(FormatError, match=rf"a\.landmarkAscii.*{message}"):
+            read_shapes(tmp_path / "a.landmarkAscii")
+
+    def test_rows_of_two_numbers_are_refused(self, tmp_path):
+        start = AMIRA.index("@1\n", AMIRA.index("# Data")) + 3
+        (tmp_path / "a.landmarkAscii").write_text(AMIRA[:start] + "1 2\n" * 6)
+        with pytest.raises(FormatError, match="expected 3 coordinates; found '1 2'"):
+            read_shapes(tmp_path / "a.landmarkAscii")

@@ -398,3 +398,11 @@ def test_numbers_that_count_nothing_are_a_point(read, first):
     shapes, _ = read(blocks(SKULLS, first), name="set.txt")
     assert shapes.points.shape == (1, 29, 3)
     assert shapes.points[0, 0].tolist() == [float(word) for word in first.split()]
+
+
+def test_one_shape_whose_landmarks_have_a_number_and_a_name_is_one_shape(tmp_path):
+    (tmp_path / "a.csv").write_text("Point,Name,X,Y,Z\n1,ear,0,1,2\n2,eye,3,4,6\n3,nose,7,8,9\n")
+    shapes = read_shapes(tmp_path / "a.csv")
+    assert shapes.names == ("a",)
+    assert shapes.landmarks == ("ear", "eye", "nose")
+    assert shapes.points[0].tolist() == [[0, 1, 2], [3, 4, 6], [7, 8, 9]]

@@ -10,6 +10,7 @@ from defgpa.io.format import Format
 from defgpa.io.mesh import files as meshes
 from defgpa.io.packed import make_packed_formats
 from defgpa.io.text import (
+    amira,
     coco,
     csv,
     morphologika,
@@ -29,6 +30,7 @@ _UNPACKED: tuple[Format, ...] = (
     *morphologika.FORMATS,
     *pts.FORMATS,
     *slicer.FORMATS,
+    *amira.FORMATS,
     *coco.FORMATS,
     *scalismo.FORMATS,
     *trc.FORMATS,

@@ -35,7 +35,8 @@ def read_coco(path: Path, options: ReadOptions) -> Document:
         (k, entry) for k, entry in enumerate(annotations, 1) if entry.get("keypoints")
     ]
     if not with_keypoints:
-        raise make_format_error(path, "annotations with 'keypoints'", f"{len(annotations)} without")
+        expected = "annotations with 'keypoints' (JSON of COCO, 3D Slicer and Scalismo is read)"
+        raise make_format_error(path, expected, f"{len(annotations)} without")
     Budget(path).spend_on_specimens(len(with_keypoints))
     per_image = Counter(str(entry.get("image_id")) for _, entry in with_keypoints)
     specimens = []

@@ -238,9 +238,10 @@ def find_roles(table: Table) -> Roles | None:
     landmark = find_column(heads, LANDMARK_WORDS)
     shape = find_column(heads, SHAPE_WORDS)
     name = find_column(heads, NAME_WORDS)
-    if shape is None and name is not None and (landmark is not None or table.repeats(name)):
+    if shape is None and name is not None and table.repeats(name):
         shape, name = name, None
-    if landmark is None:
+    is_numbered = landmark is not None and is_enumeration(table.column(landmark))
+    if landmark is None or (name is not None and is_numbered):
         landmark = name
     if shape is None:
         shape = _find_shape_column(table, heads, landmark)
