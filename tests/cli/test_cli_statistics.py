@@ -491,6 +491,11 @@ def test_components_are_said_written_and_drawn(run, folder):
     np.testing.assert_allclose(actual, expected, atol=1e-6)
     for name in ("components.png", "scree.png"):
         assert (folder / "pca" / name).stat().st_size > 5000
+    mirrored = moths()
+    mirrored[3, :, 0] *= -1
+    defgpa.write_shapes(Shapes(mirrored), folder / "mirrored.tps")
+    _, _, err = run("pca", folder / "mirrored.tps")
+    assert "Mirrored against the majority" in err
     _, out, _ = run(*words[:-2], "--json")
     assert json.loads(out)["shares"] == pytest.approx(pca.explained_variance_ratio_.tolist())
     err = run.refuse(*words, "--axes", 1, 99)

@@ -10,6 +10,9 @@ from scipy.stats import f as f_distribution
 from defgpa import DefgpaError, DefgpaWarning, ShapeError, Shapes
 from defgpa.statistics import (
     allometry,
+    classify,
+    disparity,
+    eigenvalue_variance,
     landmark_differences,
     procrustes_anova,
     repeatability,
@@ -190,6 +193,9 @@ def test_a_mirrored_specimen_is_named_by_every_test():
         lambda: landmark_differences(x, list("ab") * 8, 9),
         lambda: allometry(x, n_permutations=9),
         lambda: repeatability(x, who),
+        lambda: eigenvalue_variance(x),
+        lambda: disparity(x, list("ab") * 8, n_permutations=9),
+        lambda: classify(x, list("ab") * 8, 2, 9),
     ):
         with pytest.warns(DefgpaWarning, match="Mirrored.*shape_4") as record:
             test()

@@ -50,6 +50,7 @@ def command(
 
     with open_analysis(console, source, "Components", "pca.json", **settings) as analysis:
         labels = None if groups is None else analysis.find_labels(groups, "--groups")
+        analysis.sample.warn_of_findings()
         pca = ShapePCA().fit(analysis.sample)
         n_components = len(pca.components_)
         if n_components > 1 and (max(which) > n_components or which[0] == which[1]):

@@ -212,6 +212,7 @@ def eigenvalue_variance(
         Integration of all coordinates together.
     """
     sample = build_sample(x, space=space, superimpose=superimpose)
+    sample.warn_of_findings()
     n = sample.shapes.n_shapes
     if n < 4:
         raise ShapeError(f"Vrel needs at least 4 specimens; there are {n}.")
