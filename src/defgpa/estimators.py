@@ -117,7 +117,7 @@ class AlignmentEstimator(SklearnInterface):
         shared = find_common_landmarks(shapes)
         core = keep_common_landmarks(shapes, self.tuning or DEFAULT)
 
-        def fit(weights: Array, stiffness: float, start: Array | None) -> WeightedFit:
+        def fit(weights: Array, stiffness: float, start: Array) -> WeightedFit:
             with use_threads(n_values=core.visible.size * self._features_per_landmark):
                 return self._fit_with_weights(core, weights, stiffness, start)
 
@@ -157,7 +157,7 @@ class AlignmentEstimator(SklearnInterface):
         return procrustes_distance(unweighted.reference[shared], fitted.reference[shared])
 
     def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         """Fit shapes with landmark weights (n, m), and predict all landmarks by the warps.
 
@@ -411,7 +411,7 @@ class DefGPA(WarpEstimator):
         return problem.align(), problem
 
     def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
         weighted = shapes.with_weights(weights)
@@ -522,7 +522,7 @@ class ElasticGPA(WarpEstimator):
         return problem.align(self._dial), problem
 
     def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         # poses follow stray landmarks of the same shape, and their leverage is a guess
         return self._deformable._fit_with_weights(shapes, weights, stiffness, start)
@@ -579,7 +579,7 @@ class EuclideanGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         motions = Motions(bool(self.scaling), bool(self.reflections))
         fit = fit_rigid(shapes.points, motions, shapes.names, shapes.geometry, weights, start)
@@ -644,7 +644,7 @@ class AffineGPA(AlignmentEstimator):
         self.output = output
 
     def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array | None
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         fit = fit_affine(
             shapes.points, shapes.names, shapes.geometry, weights, start, ROUND_GRADIENT

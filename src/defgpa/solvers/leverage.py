@@ -15,6 +15,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
 from defgpa.solvers.cost import ResidualCost
+from defgpa.solvers.reference_cost import lift
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -88,7 +89,8 @@ def compute_map_leverage(
     totals = np.maximum(weights.sum(axis=1), _TINY)[:, np.newaxis]
     weighted_rows = weights[:, np.newaxis]
     # one coordinate a row, in which products and sums over landmarks are fast
-    rows = np.where(weighted_rows > 0, points.mT, 0.0)
+    rows = np.array(points.mT, order="C")
+    np.copyto(rows, 0.0, where=weighted_rows == 0)
     centres = rows @ weights[..., np.newaxis] / totals[..., np.newaxis]
     rows -= centres
     form = invert_scatter((weighted_rows * rows) @ rows.mT)
@@ -98,7 +100,7 @@ def compute_map_leverage(
 
 def invert_for_affine_maps(scatter: Array) -> Array:
     """Invert scatter matrices (n, d, d): the M of affine maps."""
-    return np.asarray(np.linalg.pinv(scatter, hermitian=True))
+    return np.asarray(np.linalg.inv(lift(scatter)))
 
 
 def invert_for_similarities(scatter: Array) -> Array:
@@ -111,7 +113,7 @@ def invert_for_similarities(scatter: Array) -> Array:
     identity = np.eye(scatter.shape[-1])
     if scatter.shape[-1] == 2:
         return identity / sizes
-    turns = np.linalg.pinv(sizes * identity - scatter, hermitian=True)
+    turns = np.linalg.inv(lift(sizes * identity - scatter))
     traces = np.einsum("naa->n", turns)[:, np.newaxis, np.newaxis]
     return np.asarray((identity / sizes + traces * identity - turns) / 3.0)
 

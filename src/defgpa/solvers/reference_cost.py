@@ -69,8 +69,8 @@ class AffineMaps:
     """All linear maps."""
 
     def fit(self, H: Array, M: Array) -> Array:
-        """Return the best maps, by a pseudo-inverse where the visible part of S is flat."""
-        return np.asarray(np.linalg.pinv(M, rcond=1e-12, hermitian=True) @ H)
+        """Return the best maps."""
+        return np.asarray(np.linalg.inv(lift(M)) @ H)
 
     def respond(self, A: Array, H: Array, M: Array, dH: Array, dM: Array) -> Array:
         """Return the change of the best maps when the moments change."""

@@ -50,7 +50,9 @@ class RigidVerdict(NamedTuple):
 
         Then a landmark that is far off for similarities is wrong, though a warp may follow it.
         """
-        return bool(self.median_length < _SIMILARITY_GAIN * np.nanmedian(lengths))
+        return bool(
+            self.scores.any() and self.median_length < _SIMILARITY_GAIN * np.nanmedian(lengths)
+        )
 
 
 def judge_by_similarities(
@@ -139,7 +141,7 @@ class Scores(NamedTuple):
 
     scores: Array  # (n, m), zero where missing
     is_far: Mask  # (n,): shapes whose median residual is far beyond that of the others
-    scales: Array  # (n, m): standard deviation of each residual in one dimension
+    scale: float  # the median standard deviation in one dimension over the landmarks
 
 
 def score_residuals(
@@ -164,11 +166,11 @@ def score_residuals(
     views = np.isfinite(usual).sum(axis=0)
     of_landmarks = to_deviation * _median_or(usual, 0, common / to_deviation)
     pooled = (views * of_landmarks**2 + _PSEUDO_VIEWS * common**2) / (views + _PSEUDO_VIEWS)
-    scales = np.broadcast_to(np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR), lengths.shape)
+    scales = np.maximum(np.sqrt(pooled), _RESIDUAL_FLOOR)
     levels = to_deviation * _median_or(usual / scales, 1, 1.0 / to_deviation)
-    scales = scales * np.maximum(levels, 1.0)[:, np.newaxis]
-    scores = np.nan_to_num(lengths / scales) * np.where(exchanged, _EXCHANGED_FACTOR, 1.0)
-    return Scores(scores, levels > _MAX_LEVEL, scales)
+    scores = np.nan_to_num(lengths / scales) / np.maximum(levels, 1.0)[:, np.newaxis]
+    scores *= np.where(exchanged, _EXCHANGED_FACTOR, 1.0)
+    return Scores(scores, levels > _MAX_LEVEL, float(np.median(scales)))
 
 
 def _median_or(values: Array, axis: int, default: float) -> Array:

@@ -57,7 +57,7 @@ _RETRIAL_ROUNDS = 4  # so many rounds remain after it
 _NEGLIGIBLE_WEIGHT = 0.05  # share of its given weight below which a landmark is rejected
 _LEAST_WEIGHT = 1e-3  # share of their given weight with which landmarks that are needed stay
 ROUND_GRADIENT = 1e-6  # relative; at which the descent of a round stops, far below its step
-_REFERENCE_TOL = 0.1  # of the standard error of the reference: a smaller step ends the rounds
+_REFERENCE_TOL = 0.2  # of the standard error of the reference: a smaller step ends the rounds
 _WEIGHT_TOL = 0.01  # of the largest weight: a smaller change ends the rounds
 
 
@@ -130,7 +130,7 @@ class RobustWeights:
 def estimate_weights(
     points: Array,
     given_weights: Array,
-    fit: Callable[[Array, float, Array | None], WeightedFit],
+    fit: Callable[[Array, float, Array], WeightedFit],
     settings: Robust,
     schedule: Schedule = OF_MAPS,
 ) -> RobustWeights:
@@ -144,7 +144,7 @@ def estimate_weights(
         Weights of the landmarks before any is found suspicious; 0 where missing.
     fit : callable (weights, stiffness, start) -> WeightedFit
         A least-squares fit with these weights and the smoothing times ``stiffness``; it may begin
-        at ``start``, the reference of the last fit, or None.
+        at ``start``, a reference (m, d) near that of the last fit.
     settings : Robust
     schedule : Schedule
 
@@ -164,10 +164,11 @@ def estimate_weights(
     while n_rounds < settings.max_rounds and not converged:
         is_early = n_rounds < len(early_stiffness)
         applied = fade_shapes(weights, is_rejected)
-        fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0, reference)
+        near = start.reference if reference is None else reference
+        fitted = fit(applied, early_stiffness[n_rounds] if is_early else 1.0, near)
         lengths, studentized = studentize(fitted, weights, is_rejected, points)
         gross = np.zeros_like(rigid.exchanged) if is_early else scores > gross_score
-        scores, is_far, scales = score_residuals(studentized, n_dims, rigid.exchanged, gross)
+        scores, is_far, scale = score_residuals(studentized, n_dims, rigid.exchanged, gross)
         if not is_early and rigid.judges(lengths):
             scores = np.maximum(scores, rigid.scores)
 
@@ -182,7 +183,7 @@ def estimate_weights(
             is_rejected = is_far | (share > settings.max_rejected_share)
 
         step = np.inf if reference is None else procrustes_distance(fitted.reference, reference)
-        standard_error = np.median(scales) * np.sqrt(n_dims / len(points))
+        standard_error = scale * np.sqrt(n_dims / len(points))
         change = np.abs(fade_shapes(weights, is_rejected) - applied).max() / given_weights.max()
         has_settled = step < _REFERENCE_TOL * standard_error or change < _WEIGHT_TOL
         reference, n_rounds = fitted.reference, n_rounds + 1
@@ -195,7 +196,7 @@ def estimate_weights(
             has_retried, converged = True, bool(has_settled and (retried == weights).all())
             weights = retried
 
-    fitted = fit(fade_shapes(weights, is_rejected), 1.0, reference)
+    fitted = fit(fade_shapes(weights, is_rejected), 1.0, fitted.reference)
     lengths, studentized = studentize(fitted, weights, is_rejected, points)
     gross = scores > gross_score
     scores = score_residuals(studentized, n_dims, rigid.exchanged, gross).scores
