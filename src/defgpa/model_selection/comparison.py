@@ -21,8 +21,12 @@ from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
-from defgpa.model_selection.cross_validation import fit_all_landmarks, leave_folds_out
-from defgpa.model_selection.folds import consecutive_folds, fix_robust_weights
+from defgpa.model_selection.cross_validation import (
+    fit_all_landmarks,
+    fix_robust_weights,
+    leave_folds_out,
+)
+from defgpa.model_selection.folds import consecutive_folds
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 

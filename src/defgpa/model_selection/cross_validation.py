@@ -15,12 +15,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from defgpa.alignment import Alignment, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
-from defgpa.estimators import DefGPA, ElasticGPA
+from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
+from defgpa.estimators import DefGPA, ElasticGPA, weigh_shapes
 from defgpa.model_selection.fold_predictions import (
     FoldPlan,
     find_impossible_folds,
@@ -31,7 +33,6 @@ from defgpa.model_selection.folds import (
     align_without_warning,
     can_keep_bases,
     consecutive_folds,
-    fix_robust_weights,
     refit_fold,
     refuse_failed_folds,
 )
@@ -230,6 +231,27 @@ def cross_validate(
     if (fold_finding := result.fold_finding) is not None:
         warn_about([fold_finding])
     return result
+
+
+def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tuple[Finding, ...]]:
+    """Estimate the landmark weights of a robust estimator once, and keep them.
+
+    Returns
+    -------
+    estimator
+        The same estimator by least squares; any other estimator as it is.
+    Shapes
+        The shapes with these weights, so that outliers neither choose a method nor dominate its
+        error.
+    tuple of Finding
+        What the robust fit rejected: no error counts it.
+    """
+    if not getattr(estimator, "robust", False):
+        return estimator, shapes, ()
+    alignment = clone(estimator).align(shapes)
+    unweighted = clone(estimator).set_params(robust=False)
+    rejections = tuple(f for f in alignment.findings if f.problem in REJECTION_PROBLEMS)
+    return unweighted, weigh_shapes(shapes, alignment.rejection), rejections
 
 
 def fit_all_landmarks(

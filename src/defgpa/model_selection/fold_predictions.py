@@ -63,7 +63,7 @@ from defgpa.solvers.proportions import (
     fit_proportions_on_sides,
     fit_rigid_proportions,
 )
-from defgpa.threads import split_range, use_threads
+from defgpa.threads import use_threads
 from defgpa.tuning import DEFAULT
 
 BLOCK_BYTES = (
@@ -109,7 +109,7 @@ class FoldPlan:
             if m > DEFAULT.dense_landmarks:  # P is not formed: U is large, and read once a block
                 step = min(MAX_LARGE_FOLDS, MAX_LARGE_BYTES // (8 * n * size * m))
             numbers = np.flatnonzero(sizes == size)
-            self.blocks += [numbers[block] for block in split_range(len(numbers), max(1, step))]
+            self.blocks += np.array_split(numbers, -(-len(numbers) // max(1, step)))
         self.make_sums = lru_cache(N_CACHED_BLOCKS)(  # of a block, by its place
             lambda i: CentredSums(geometry, np.stack([landmarks[j] for j in self.blocks[i]]))
         )
@@ -330,8 +330,8 @@ class FoldSolver:
         is_dense = method.solver is None or type(method.solver) is Dense
         if self.matrix is not None and is_dense:
             spectra = []
-            for chosen in split_range(len(remaining), MAX_DENSE_FOLDS):
-                reduced = self.make_cost(folds, chosen)
+            for first in range(0, len(remaining), MAX_DENSE_FOLDS):
+                reduced = self.make_cost(folds, slice(first, first + MAX_DENSE_FOLDS))
                 axes = find_cheapest_axes(reduced, method, min(count, remaining.shape[1] - 1))
                 spectra.append(replace(axes, mixing=None))
             return join_stacks(spectra)

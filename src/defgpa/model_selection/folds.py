@@ -13,9 +13,8 @@ from sklearn.base import clone
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index
 from defgpa.diagnostics.findings import Finding
-from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
 from defgpa.errors import DefgpaError, DefgpaWarning, format_names
-from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, weigh_shapes
+from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA
 from defgpa.shapes import Shapes
 from defgpa.tuning import DEFAULT
 from defgpa.warps import WarpFamily
@@ -127,24 +126,3 @@ def refuse_failed_folds(
         f"error. Without landmark {'; '.join(clauses)}. Use smaller folds, or drop the shapes or "
         "landmarks that hang on so few points."
     ) from failed[0][1]
-
-
-def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tuple[Finding, ...]]:
-    """Estimate the landmark weights of a robust estimator once, and keep them.
-
-    Returns
-    -------
-    estimator
-        The same estimator by least squares; any other estimator as it is.
-    Shapes
-        The shapes with these weights, so that outliers neither choose a method nor dominate its
-        error.
-    tuple of Finding
-        What the robust fit rejected: no error counts it.
-    """
-    if not getattr(estimator, "robust", False):
-        return estimator, shapes, ()
-    alignment = clone(estimator).align(shapes)
-    unweighted = clone(estimator).set_params(robust=False)
-    rejections = tuple(f for f in alignment.findings if f.problem in REJECTION_PROBLEMS)
-    return unweighted, weigh_shapes(shapes, alignment.rejection), rejections

@@ -26,6 +26,7 @@ from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
     collect_predictions,
+    fix_robust_weights,
     leave_folds_out,
 )
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
@@ -33,7 +34,6 @@ from defgpa.model_selection.folds import (
     align_without_warning,
     can_keep_bases,
     consecutive_folds,
-    fix_robust_weights,
 )
 from defgpa.model_selection.smoothing_path import (
     DialSurface,

@@ -17,7 +17,6 @@ import numpy as np
 
 from defgpa.arrays import Array, Index
 from defgpa.geometry import Geometry, Moments, compute_visible_scatters
-from defgpa.solvers.datum_space import estimate_complete_sizes
 
 THIN = 1e-7  # of the longest extent of a shape: below, it has no such direction
 
@@ -52,8 +51,9 @@ class CentredSums:
         np.put_along_axis(is_remaining, self.left_out, False, axis=1)
         self.remaining = np.nonzero(is_remaining)[1].reshape(len(is_remaining), -1)
         weights, visible = geometry.weights, geometry.visible
-        # ones (1, m) where every landmark of every shape counts once
-        masses = visible[:1] if visible.all() else visible
+        # every landmark of every shape counts once: then Γ is ones (1, m)
+        self.is_uniform = weights is None and bool(visible.all())
+        masses = visible[:1] if self.is_uniform else visible
         self.masses = masses.astype(np.float64) if weights is None else weights  # (n, m): Γ
         weighted = geometry.centred if weights is None else weights[..., None] * geometry.centred
         self.rows = np.ascontiguousarray(weighted.mT).reshape(-1, m)  # (n·d, m): (ΓD̄)ᵀ
@@ -90,7 +90,7 @@ class CentredSums:
         g, n, d, k = matrices.shape
         stacked = np.moveaxis(matrices, 0, 2).reshape(n * d, g * k)
         moved = (self.shift[..., None, :] @ matrices)[..., 0, :]  # (g, n, k)
-        if len(self.masses) == 1:
+        if self.is_uniform:
             moved = moved.sum(axis=1, keepdims=True)
         moved = np.moveaxis(moved, 0, 1).reshape(-1, g * k)
         image = self.rows.T @ stacked - self.masses.T @ moved
@@ -102,14 +102,6 @@ class CentredSums:
         masses = np.moveaxis(self.masses[:, self.remaining], 1, 0)
         scatters = compute_visible_scatters(columns, masses)
         return Moments(scatters, self.cross(columns).mT, self.squares, self.mass)
-
-    def complete_sizes(self, reference: Array, squared_scales: Array) -> Array:
-        """Estimate the sizes (g, n) of the shapes with their missing landmarks where S has them."""
-        if len(self.masses) == 1:
-            return np.sqrt(self.squares)
-        visible = np.moveaxis(self.geometry.visible[:, self.remaining], 1, 0).astype(np.float64)
-        squares = np.einsum("gnmd,gnmd->gn", self.points, self.points)
-        return estimate_complete_sizes(squares, visible, reference, squared_scales)
 
     @cached_property
     def points(self) -> Array:

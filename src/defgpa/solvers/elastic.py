@@ -41,6 +41,7 @@ from defgpa.diagnostics.solution import DescentDiagnostics
 from defgpa.procrustes import find_nearest_orthogonal
 from defgpa.solvers.anchored_cost import Inverse
 from defgpa.solvers.centred_sums import THIN, CentredSums
+from defgpa.solvers.datum_space import estimate_complete_sizes
 from defgpa.solvers.deformable import choose_signs
 from defgpa.solvers.proportions import fit_proportions_on_sides
 from defgpa.tuning import DEFAULT, Tuning
@@ -236,7 +237,11 @@ def set_proportions(
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
     """Scale references (g, m, d) to the mean size of the shapes, completed where landmarks miss."""
     sums = anchors.sums
-    _, total = anchors.fit_poses(reference, scaling=False)
-    sizes = sums.complete_sizes(reference, (sums.squares / total) ** 2)
+    sizes = np.sqrt(sums.squares)
+    if not sums.is_uniform:
+        _, total = anchors.fit_poses(reference, scaling=False)
+        visible = np.moveaxis(sums.geometry.visible[:, sums.remaining], 1, 0).astype(np.float64)
+        squares = np.einsum("gnmd,gnmd->gn", sums.points, sums.points)
+        sizes = estimate_complete_sizes(squares, visible, reference, (sums.squares / total) ** 2)
     size = np.average(sizes, axis=1, weights=sums.mass)
     return np.asarray(reference * (size / compute_norms(reference))[:, None, None])

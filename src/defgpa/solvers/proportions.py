@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, Mask, Stack, compute_norms
+from defgpa.arrays import Array, Index, Mask, Stack, compute_norms, join_stacks
 from defgpa.geometry import Geometry, Moments, compute_moments
 from defgpa.procrustes import find_nearest_orthogonal
 from defgpa.solvers.eigen import Method
@@ -30,6 +30,7 @@ FLAT = 1e-7  # of the longest extent of the reference: an axis below is rounding
 _CLEAR_RATIO = 4.0  # the other side must leave four times the squared error: twice the RMS
 _SIDELESS = 1e-12  # twice the smallest singular value over their sum: below, a shape has no side
 _SINGULAR = 1e-10  # reciprocal condition of G below which not all axes are determined
+_ACCURACY = 1e-12  # of A, to which the descent comes
 _N_PLAIN_ROUNDS = 10  # rounds before the descent is extrapolated
 _MEMORY = 8  # rounds that are extrapolated
 
@@ -134,9 +135,7 @@ def find_sides(moments: Moments, matrix: Array) -> Sides:
     )
 
 
-def fit_rigid_proportions(
-    moments: Moments, max_rounds: int = 300, accuracy: float = 1e-12
-) -> Proportions:
+def fit_rigid_proportions(moments: Moments, max_rounds: int = 300) -> Proportions:
     """Minimise Σ ‖s D̄ R − X̄ A‖² over similarities (s, R) and A.
 
     In the plane by one eigenvector, in space by block descent from a closed form. Every shape stays
@@ -148,16 +147,17 @@ def fit_rigid_proportions(
     k, d = matrix.shape[-2:]
     sides, same_side = find_sides(moments, matrix), np.ones_like(moments.square)
     if k <= d:
-        return fit_proportions_on_sides(moments, matrix, sides.chosen, max_rounds, accuracy)
+        return fit_proportions_on_sides(moments, matrix, sides.chosen, max_rounds)
     matrix[..., 0] *= sides.majority[..., None]
     side = sides.chosen * sides.majority[..., None]
-    on_own_sides = fit_proportions_on_sides(moments, matrix, side, max_rounds, accuracy)
+    on_own_sides = fit_proportions_on_sides(moments, matrix, side, max_rounds)
     if (side == same_side).all():
         return on_own_sides
-    on_one_side = fit_proportions_on_sides(moments, matrix, same_side, max_rounds, accuracy)
+    on_one_side = fit_proportions_on_sides(moments, matrix, same_side, max_rounds)
     # a relative residual below 1e-6 is rounding: its square is known to 1e-16
     has_mirrored = on_one_side.residual > _CLEAR_RATIO * on_own_sides.residual + 1e-6
-    return _select(has_mirrored, on_own_sides, on_one_side)
+    ways = join_stacks([on_one_side[None], on_own_sides[None]])
+    return ways[(has_mirrored.astype(int), *np.indices(has_mirrored.shape))]
 
 
 def measure_stability(moments: Moments, proportions: Proportions) -> Proportions:
@@ -179,25 +179,11 @@ def measure_stability(moments: Moments, proportions: Proportions) -> Proportions
     return replace(proportions, firmness=firmness)
 
 
-def _select(is_first: Mask, first: Proportions, second: Proportions) -> Proportions:
-    """Take the first where ``is_first``, the second elsewhere."""
-    return Proportions(
-        np.where(is_first[..., None, None], first.matrix, second.matrix),
-        np.where(is_first, first.residual, second.residual),
-        max(first.rounds, second.rounds),
-        np.where(is_first, first.converged, second.converged),
-        np.where(is_first, first.determined, second.determined),
-        np.where(is_first[..., None], first.side, second.side),
-        np.where(is_first, first.firmness, second.firmness),
-    )
-
-
 def fit_proportions_on_sides(
     moments: Moments,
     matrix: Array,
     side: Array,
     max_rounds: int = 300,
-    accuracy: float = 1e-12,
     scaling: bool = True,
 ) -> Proportions:
     """Find the A nearest to the shapes, each on its ``side`` (…, n).
@@ -210,7 +196,7 @@ def fit_proportions_on_sides(
         matrix, rounds = descent.solve_in_plane(), 0
         converged = np.ones(descent.determined.shape, dtype=bool)
     else:
-        matrix, rounds, converged = _descend(descent, matrix, max_rounds, accuracy)
+        matrix, rounds, converged = _descend(descent, matrix, max_rounds)
     _, scale = descent.fit_similarities(matrix)
     positive = (scale > 0.0).all(axis=-1)
     size = np.average(1.0 / np.where(scale > 0.0, scale, 1.0), axis=-1, weights=moments.mass)
@@ -225,9 +211,7 @@ def fit_proportions_on_sides(
     )
 
 
-def _descend(
-    descent: _Descent, matrix: Array, max_rounds: int, accuracy: float
-) -> tuple[Array, int, Mask]:
+def _descend(descent: _Descent, matrix: Array, max_rounds: int) -> tuple[Array, int, Mask]:
     """Descend from a matrix A; return the last A, the number of rounds, and whether it ended.
 
     Some plain rounds suffice but for parts that hang loosely together, where every further one
@@ -243,7 +227,7 @@ def _descend(
         before, change = change, compute_norms(better - matrix) / size
         # an extrapolated descent has some ten changes of a round still to come
         left = _estimate_remaining(change, before) if rounds < _N_PLAIN_ROUNDS else 10.0 * change
-        converged |= left < accuracy
+        converged |= left < _ACCURACY
         if rounds + _MEMORY >= _N_PLAIN_ROUNDS:
             steps = [*steps[-_MEMORY:], (matrix, better - matrix)]
         ahead = better if rounds < _N_PLAIN_ROUNDS else _extrapolate(descent, steps)
