@@ -9,7 +9,7 @@ fitted one by one by ``fit_reference``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -131,16 +131,6 @@ class Folds:
         return Folds(self.numbers[chosen], sums, self.forms[chosen])
 
 
-@dataclass(frozen=True, eq=False)
-class FoldPredictions:
-    """What some folds predict, in the frames of their own references."""
-
-    folds: Folds
-    predicted: Array  # (g, n, N, d)
-    references: Array  # (g, m', d)
-    findings: Sequence[tuple[Finding, ...]]  # of each fold
-
-
 def predict_folds(
     problem: DeformableProblem | ElasticProblem,
     positions: Sequence[Position],
@@ -166,27 +156,23 @@ def predict_folds(
         Of every position, one for each fold.
     """
     shapes, n_folds = positions[0][1].shapes, len(plan.folds)
+    # of landmarks that only one shape has there is nothing to predict
     nothing = LeftOut(np.empty((shapes.n_shapes, 0, shapes.n_dims)))
-    outcomes = [[nothing] * n_folds for _ in positions]
-    n_done = len(positions) * (n_folds - sum(map(len, plan.blocks)))  # of landmarks of one shape
+    outcomes = [dict.fromkeys(range(n_folds), nothing) for _ in positions]
+    n_done = len(positions) * (n_folds - sum(map(len, plan.blocks)))
     with use_threads(1):
         solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
         for i, numbers in enumerate(plan.blocks):
             errors, folds = solver.leave_out(numbers, plan.make_sums(i))
             for (dial, full), by_fold in zip(positions, outcomes, strict=True):
-                for number, error in errors.items():
-                    by_fold[number] = error
-                reference = full.reference[plan.shared]
-                batches: Iterable[FoldPredictions] = []
+                by_fold.update(errors)
+                full_reference = full.reference[plan.shared]
                 if folds is None:
                     pass
                 elif isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
-                    batches = [predict_elastic(problem, solver, folds, reference, dial)]
-                else:  # the soft end of the dial has the mean size of all of it
-                    batches = predict_deformable(solver, folds, at_mean_size=dial is not None)
-                for batch in batches:
-                    for number, fold in _pose(batch, reference):
-                        by_fold[number] = fold
+                    by_fold.update(predict_elastic(problem, solver, folds, dial, full_reference))
+                else:
+                    by_fold.update(predict_deformable(solver, folds, dial, full_reference))
                 n_done += len(numbers)
                 if progress is not None:
                     progress(n_done, len(positions) * n_folds)
@@ -194,7 +180,7 @@ def predict_folds(
         for (_, full), by_fold in zip(positions, outcomes, strict=True):
             for number, landmarks in enumerate(plan.folds):
                 by_fold[number] = _add_lone_landmarks(by_fold[number], full, plan.shared, landmarks)
-    return outcomes
+    return [list(by_fold.values()) for by_fold in outcomes]
 
 
 def find_impossible_folds(problem: DeformableProblem, plan: FoldPlan) -> dict[int, LeftOut]:
@@ -350,17 +336,31 @@ class FoldSolver:
 
 
 def predict_deformable(
-    solver: FoldSolver, folds: Folds, at_mean_size: bool = False
-) -> Iterator[FoldPredictions]:
-    """Predict the landmarks of folds by the deformable method."""
+    solver: FoldSolver, folds: Folds, dial: Dial | None, full_reference: Array
+) -> Iterator[tuple[int, LeftOut]]:
+    """Predict the landmarks of folds by the deformable method.
+
+    Parameters
+    ----------
+    solver : FoldSolver
+    folds : Folds
+    dial : Dial or None
+        The soft end of the dial, where references have the mean size of the shapes.
+    full_reference : ndarray of shape (m, d)
+        Of all landmarks.
+
+    Yields
+    ------
+    tuple of int and LeftOut
+        A fold, by its number among all.
+    """
     for group, fit in _fit_references(solver, folds):
-        references = fit.reference
-        if at_mean_size:
+        references, findings = fit.reference, _check_folds(solver, group, fit)
+        if dial is not None:
             anchors = Anchors(group.sums, np.where(fit.votes < 0, -1.0, 1.0))
             references = scale_to_mean_size(anchors, references)
         predicted = group.forms.predict(references)
-        findings = _check_folds(solver, group, fit)
-        yield FoldPredictions(group, predicted, references, findings)
+        yield from _pose(group, predicted, references, findings, full_reference)
 
 
 def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, ReferenceFit]]:
@@ -493,16 +493,17 @@ def predict_elastic(
     problem: ElasticProblem,
     solver: FoldSolver,
     folds: Folds,
-    reference: Array,
     dial: Dial,
-) -> FoldPredictions:
+    full_reference: Array,
+) -> Iterator[tuple[int, LeftOut]]:
     """Predict the landmarks of folds by the elastic method.
 
     Landmarks are left out of the free residual forms P_i; what remains of a shape is anchored
     anew, P_i' + κ Q_KQ_Kᵀ with Q_K of the landmarks K. (The anchor of all landmarks would let a
     left-out one move against the linear part of its shape at no cost but bending.) The free warp
     predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T. Every shape
-    is on the side on which it is as a whole. ``reference`` (m, d) is that of all landmarks.
+    is on the side on which it is as a whole. Parameters and result are those of
+    ``predict_deformable``.
     """
     deformable, sums, forms = problem.deformable, folds.sums, folds.forms
     assert isinstance(forms, LeftOutForms)
@@ -511,7 +512,7 @@ def predict_elastic(
     full, axes = deformable.fit, None
     if full.diagnostics.n_agreed_axes:
         axes = find_cheapest_axes(cost, deformable.method, full.spectrum.axes.shape[1]).axes
-    anchors, starts = Anchors(sums, problem.anchors.side), (reference[sums.remaining],)
+    anchors, starts = Anchors(sums, problem.anchors.side), (full_reference[sums.remaining],)
     fit = fit_elastic(anchors, inverse, starts, dial, deformable.method.tuning, axes)
     free = forms.predict(fit.reference)
     predicted = free - dial.firmness * sums.points_left_out @ fit.departures
@@ -519,22 +520,27 @@ def predict_elastic(
     for i in np.flatnonzero(~fit.converged).tolist():
         votes, names = full.diagnostics.votes, deformable.local.names
         _, findings[i] = fit.diagnose(i, dial, votes, names)
-    return FoldPredictions(folds, predicted, fit.reference, findings)
+    return _pose(folds, predicted, fit.reference, findings, full_reference)
 
 
-def _pose(predictions: FoldPredictions, full: Array) -> Iterator[tuple[int, LeftOut]]:
-    """Yield the folds with their numbers, moved onto the reference (m, d) of all landmarks."""
-    predicted, references, folds = (
-        predictions.predicted,
-        predictions.references,
-        predictions.folds,
-    )
+def _pose(
+    folds: Folds,
+    predicted: Array,
+    references: Array,
+    findings: Sequence[tuple[Finding, ...]],
+    full_reference: Array,
+) -> Iterator[tuple[int, LeftOut]]:
+    """Yield the folds with their numbers, moved onto the reference (m, d) of all landmarks.
+
+    ``predicted`` (g, n, N, d) are in the frames of the folds' ``references`` (g, m', d).
+    """
     g, n, size, d = predicted.shape
     points = np.concatenate([predicted.reshape(g, n * size, d), references], axis=1)
-    moved = move_to_full_pose(full[folds.sums.remaining], references, points[:, None])[:, 0]
-    predicted, references = moved[:, : n * size].reshape(g, n, size, d), moved[:, n * size :]
+    target = full_reference[folds.sums.remaining]
+    moved = move_to_full_pose(target, references, points[:, None])[:, 0]
+    posed, posed_references = np.split(moved, [n * size], axis=1)
     for i, number in enumerate(folds.numbers.tolist()):
-        yield number, LeftOut(predicted[i], predictions.findings[i], None, references[i])
+        yield number, LeftOut(posed[i].reshape(n, size, d), findings[i], None, posed_references[i])
 
 
 def _add_lone_landmarks(outcome: LeftOut, full: Alignment, shared: Index, fold: Index) -> LeftOut:
