@@ -12,9 +12,9 @@ import pytest
 import defgpa
 from defgpa import Affine, DefGPA, DefgpaWarning, Shapes
 from defgpa.app.wording import PAGE_WORDING
-from defgpa.cli._wording import CLI_WORDING, use_cli_wording
+from defgpa.cli._wording import CLI_WORDING
 from defgpa.diagnostics.findings import Finding, Problem, group_by_problem, warn_about
-from defgpa.diagnostics.wording import LIBRARY_WORDING
+from defgpa.diagnostics.wording import LIBRARY_WORDING, use_wording
 from support import ROOT, smooth_family
 
 SOURCES = sorted((ROOT / "src" / "defgpa").rglob("*.py"))
@@ -46,7 +46,7 @@ def make_example(problem, shapes=("wing 3", "wing 1"), landmarks=("tip", "base")
 
 
 def format_for_shell(finding):
-    with use_cli_wording():
+    with use_wording(CLI_WORDING):
         return str(finding)
 
 

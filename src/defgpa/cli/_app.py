@@ -17,7 +17,8 @@ import click
 
 from defgpa import __version__
 from defgpa.cli._console import escape_controls, suggest_name
-from defgpa.cli._wording import use_cli_wording
+from defgpa.cli._wording import CLI_WORDING
+from defgpa.diagnostics.wording import use_wording
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
 
 _COMMANDS = {
@@ -112,7 +113,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None) -> int:
     """Run a command and return its exit code: 0 done, 2 bad input, 1 failure."""
     invocation = Invocation(sys.argv[1:] if arguments is None else arguments)
-    with use_cli_wording(), warnings.catch_warnings():
+    with use_wording(CLI_WORDING), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries: nothing a user could do about
         warnings.simplefilter("always", DefgpaWarning)
         try:
@@ -124,7 +125,10 @@ def run(arguments: list[str] | None) -> int:
             _show_usage_error(error)
             return 2
         except (KeyboardInterrupt, click.Abort):
-            _show_interruption(invocation.written)
+            # what Ctrl-C left: complete outputs, or nothing new; never half a file
+            complete = f"Complete before that: {', '.join(invocation.written)}."
+            outputs = complete if invocation.written else "Nothing was written."
+            click.echo(escape_controls(f"Stopped. {outputs}"), err=True)
             return 1
         except Exception as error:
             return _show_error(error)
@@ -144,15 +148,10 @@ def _show_usage_error(error: click.ClickException) -> None:
     click.echo(f"Error: {escape_controls(text)}", err=True)
 
 
-def _show_interruption(written: list[str]) -> None:
-    """Say what Ctrl-C left: complete outputs, or nothing new; never half a file."""
-    complete = f"Complete before that: {', '.join(written)}." if written else "Nothing was written."
-    click.echo(escape_controls(f"Stopped. {complete}"), err=True)
-
-
 def _show_error(error: Exception) -> int:
     """Write one sentence to standard error, also for unforeseen errors; return the exit code."""
-    if _is_out_of_memory(error):
+    in_loader = isinstance(error, ImportError) and "failed to map" in str(error)
+    if in_loader or isinstance(error, MemoryError):
         # a check of ours knows how much; libraries say which array it was
         text = str(error) if type(error) is MemoryError and str(error) else _MEMORY
         click.echo(f"Error: {escape_controls(text)}", err=True)
@@ -169,12 +168,6 @@ def _show_error(error: Exception) -> int:
     input_errors = (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError)
     failed = isinstance(error, NotConvergedError) or _is_machine_failure(error)
     return 2 if isinstance(error, input_errors) and not failed else 1
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Return whether memory ran out, be it in a loader of shared libraries."""
-    in_loader = isinstance(error, ImportError) and "failed to map" in str(error)
-    return in_loader or isinstance(error, MemoryError)
 
 
 def _is_machine_failure(error: BaseException | None) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
-from defgpa.diagnostics.wording import Wording, use_wording
+from defgpa.diagnostics.wording import Wording
 
 _OPTIONS = {  # where the option is not called as the parameter
     "on_mismatch": "--lenient",
@@ -40,8 +38,3 @@ CLI_WORDING = Wording(
     },
     name_option=name_cli_option,
 )
-
-
-def use_cli_wording() -> AbstractContextManager[None]:
-    """Call options as on the command line while this context lasts."""
-    return use_wording(CLI_WORDING)

@@ -226,6 +226,8 @@ def _complete(
         deviation[i] = estimate.deviation * calibration
     filled = np.where(estimated[..., None], expected, shapes.points)
     is_far = _find_far_estimates(reference, shapes.visible)
+    names = tuple(compress(shapes.names, np.asarray(is_far.any(axis=1))))
+    values = {"count": int(is_far.sum())}
     return Completion(
         shapes.with_points(filled).with_metadata(**_mark_estimates(shapes)),
         freeze(expected),
@@ -234,7 +236,7 @@ def _complete(
         freeze(is_far),
         best,
         MappingProxyType(errors),
-        _report_far_estimates(shapes, is_far),
+        (Finding(Problem.FAR_ESTIMATES, names, values=values),) if names else (),
     )
 
 
@@ -332,11 +334,6 @@ def _find_far_estimates(reference: Array, visible: Mask) -> Mask:
         present, filled = reference[visible[i]], reference[~visible[i]]
         is_far[i, ~visible[i]] = cdist(filled, present).min(axis=1) > rms_radius(present)
     return is_far
-
-
-def _report_far_estimates(shapes: Shapes, is_far: Mask) -> tuple[Finding, ...]:
-    names, count = tuple(compress(shapes.names, np.asarray(is_far.any(axis=1)))), int(is_far.sum())
-    return (Finding(Problem.FAR_ESTIMATES, names, values={"count": count}),) if names else ()
 
 
 def _make_reflections(shapes: Shapes, alignment: Alignment | None) -> Array:

@@ -315,7 +315,6 @@ def label_points(
     ax: AnyAxes,
     points: Array,
     texts: Sequence[str],
-    size: float = 8.0,
     avoid: Array | None = None,
     **look: object,
 ) -> list[Annotation]:
@@ -330,7 +329,7 @@ def label_points(
     ax.autoscale_view()  # matplotlib would wait until it draws
     pixels = ax.transData.transform(points)
     per_point = ax.figure.dpi / 72.0
-    height, width = 1.25 * size * per_point, 0.6 * size * per_point
+    height, width = 1.25 * _LABEL_SIZE * per_point, 0.6 * _LABEL_SIZE * per_point
     max_distance = 4.0 * per_point
     markers = np.column_stack([pixels - 2.0 * per_point, pixels + 2.0 * per_point])
     free = ax.transData.transform(np.empty((0, 2)) if avoid is None else avoid)
@@ -354,11 +353,14 @@ def label_points(
                     "va": {-1: "top", 0: "center", 1: "bottom"}[up],
                 }
                 shift = (4.0 * across, 4.0 * up)
-                labels.append(annotate_point(ax, text, points[k], shift, size, **aligned, **look))
+                labels.append(
+                    annotate_point(ax, text, points[k], shift, _LABEL_SIZE, **aligned, **look)
+                )
                 break
     return labels
 
 
+_LABEL_SIZE = 8.0  # points, of the letters beside points
 _LABEL_PLACES = ((1, 1), (1, 0), (1, -1), (-1, 1), (-1, 0), (-1, -1), (0, 1), (0, -1))
 
 
@@ -424,13 +426,12 @@ def draw_groups(
     groups: Sequence[Hashable] | None,
     *,
     hollow: Mask | None = None,
-    label: str = "specimens",
 ) -> dict[str, Line2D]:
     """Draw specimens (n, 2) with the colour and marker of their group; every specimen is drawn.
 
     Hollow ones are drawn as outlines of the same markers.
     """
-    labels = name_groups(groups, len(points), label)
+    labels = name_groups(groups, len(points), "specimens")
     size = 0.9 * choose_marker_size(len(points))
     drawn = {}
     for name, (colour, marker) in assign_looks(labels).items():

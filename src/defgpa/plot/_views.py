@@ -139,11 +139,11 @@ def draw_change(
     ax.set_axis_off()
 
 
-def find_limits(view: View, shapes: Iterable[Array], margin: float = 0.1) -> Array:
-    """Return limits (2, 2) that hold all shapes (m, d) in the picture, with a margin."""
+def find_limits(view: View, shapes: Iterable[Array]) -> Array:
+    """Return limits (2, 2) that hold all shapes (m, d) in the picture, with a tenth around."""
     points = np.concatenate([view(shape) for shape in shapes])
     low, high = points.min(axis=0), points.max(axis=0)
-    padding = margin * float((high - low).max())
+    padding = 0.1 * float((high - low).max())
     return np.stack([low - padding, high + padding], axis=1)
 
 

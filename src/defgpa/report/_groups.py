@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,9 +29,9 @@ def find_group_columns(shapes: Shapes, data: Mapping[str, ArrayLike] | None = No
     Measurements, of which nearly every specimen has another, are no groups.
     """
     n = shapes.n_shapes
-    further = {
-        str(name): _list_column(str(name), values, n) for name, values in _list_columns(data)
-    }
+    further = {}
+    if data is not None:  # not .items(): a data frame is no mapping
+        further = {str(name): _list_column(str(name), data[name], n) for name in data}
     metadata = {
         name: list(values)
         for name, values in shapes.metadata.items()
@@ -50,10 +50,6 @@ def find_group_columns(shapes: Shapes, data: Mapping[str, ArrayLike] | None = No
 
 def _is_grouping(labels: Sequence[str]) -> bool:
     return 2 <= len(set(labels)) < len(labels)
-
-
-def _list_columns(data: Mapping[str, ArrayLike] | None) -> Iterable[tuple[str, ArrayLike]]:
-    return () if data is None else [(name, data[name]) for name in data]
 
 
 def _list_column(name: str, values: ArrayLike, n_shapes: int) -> list[Hashable]:
@@ -90,17 +86,17 @@ def number_groups(columns: Columns) -> list[dict[str, object]]:
 
     The order of the groups is that of the plots, and so is their look.
     """
-    return [{"name": name, **_number_labels(labels)} for name, labels in columns.items()]
-
-
-def _number_labels(labels: Sequence[str]) -> dict[str, object]:
-    names = order_groups(labels)
-    if len(names) > MAX_GROUPS:
-        common = {name for name, _ in Counter(labels).most_common(MAX_GROUPS - 1)}
-        others = f"{len(names) - len(common)} other groups"
-        names = [*(name for name in names if name in common), others]
-    places = {name: k for k, name in enumerate(names)}
-    return {"names": names, "of": [places.get(label, len(names) - 1) for label in labels]}
+    numbered: list[dict[str, object]] = []
+    for column, labels in columns.items():
+        names = order_groups(labels)
+        if len(names) > MAX_GROUPS:
+            common = {name for name, _ in Counter(labels).most_common(MAX_GROUPS - 1)}
+            others = f"{len(names) - len(common)} other groups"
+            names = [*(name for name in names if name in common), others]
+        places = {name: k for k, name in enumerate(names)}
+        numbers = [places.get(label, len(names) - 1) for label in labels]
+        numbered.append({"name": column, "names": names, "of": numbers})
+    return numbered
 
 
 def note_many_groups(columns: Columns) -> list[str]:

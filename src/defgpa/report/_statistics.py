@@ -74,17 +74,13 @@ class Section(NamedTuple):
 
 def build_sections(statistics: Iterable[Statistic], links: Links) -> list[Section]:
     """Return one section for each result, in their order."""
-    return [
-        _build_section(statistic, links)._replace(id=f"test-{k}")
-        for k, statistic in enumerate(statistics, start=1)
-    ]
-
-
-def _build_section(statistic: Statistic, links: Links) -> Section:
-    section = _describe(statistic, links)
-    if isinstance(statistic, (SlidShapes, stats.EffectSizes)):  # they have no coordinates
-        return section
-    return section._replace(words=(*section.words, str(statistic.provenance)))
+    sections = []
+    for k, statistic in enumerate(statistics, start=1):
+        section = _describe(statistic, links)
+        if not isinstance(statistic, (SlidShapes, stats.EffectSizes)):  # they have no coordinates
+            section = section._replace(words=(*section.words, str(statistic.provenance)))
+        sections.append(section._replace(id=f"test-{k}"))
+    return sections
 
 
 @singledispatch

@@ -122,7 +122,10 @@ def add_slicer_curves(shapes: Shapes, folder: str | os.PathLike[str], count: int
             f"No {_SUFFIX} file in {place} is named like a shape, such as "
             f"{shapes.names[0]}{_SUFFIX}."
         )
-    closed = {name: _is_closed(path) for name, path in files.items()}
+    closed = {
+        name: any(node["type"] == "ClosedCurve" for node in _list_curves(path))
+        for name, path in files.items()
+    }
     if len(set(closed.values())) > 1:
         odd = [str(files[name]) for name in files if closed[name]]
         raise FormatError(f"Some curves are closed and others are not: {format_names(odd)} are.")
@@ -148,7 +151,8 @@ def _parse_table(path: Path, shapes: Shapes, width: int, what: str) -> list[list
     """
     rows: list[list[int]] = []
     for line, text in read_lines(path):
-        fields = _split_fields(text)
+        delimiter = next((mark for mark in ",;\t" if mark in text), None)
+        fields = [field.strip().strip('"') for field in text.split(delimiter)]
         is_title = text[0] in "\"'" and _parse_whole(fields[0]) is None and not _is_header(fields)
         is_nts_header = not rows and re.fullmatch(rf"1\s+[0-9]+L?\s+{width}\s+0.*", text)
         if not any(fields) or is_title or is_nts_header or _is_header(fields):
@@ -160,11 +164,6 @@ def _parse_table(path: Path, shapes: Shapes, width: int, what: str) -> list[list
     if not rows:
         raise FormatError(f"{path} has no sliders: expected rows of {what}.")
     return rows
-
-
-def _split_fields(line: str) -> list[str]:
-    delimiter = next((mark for mark in ",;\t" if mark in line), None)
-    return [field.strip().strip('"') for field in line.split(delimiter)]
 
 
 def _is_header(fields: Sequence[str]) -> bool:
@@ -236,10 +235,6 @@ def _find_files(folder: Path, shapes: Shapes) -> dict[str, Path]:
 def _is_named_after(path: Path, name: str) -> bool:
     stem = path.name.removesuffix(_SUFFIX)
     return stem == name or (stem.startswith(name) and not stem[len(name)].isalnum())
-
-
-def _is_closed(path: Path) -> bool:
-    return any(node["type"] == "ClosedCurve" for node in _list_curves(path))
 
 
 def _make_labels(shapes: Shapes, count: int, is_ring: bool) -> tuple[str, ...]:
