@@ -276,7 +276,9 @@ class Alignment:
         counted = self.weights > _NEGLIGIBLE_WEIGHT * self.weights.max()
         counts = [
             warp.foldovers(points[has_weight]).sum()
-            for warp, points, has_weight in zip(self.warps, self.shapes, counted, strict=True)
+            for warp, points, has_weight in zip(
+                self.warps, self.shapes.points, counted, strict=True
+            )
         ]
         return freeze(np.array(counts, dtype=np.intp))
 

@@ -42,7 +42,7 @@ def read_input(
     place = source[0] if len(source) == 1 else list(source)
     shapes = read_shapes(place, space=space, incomplete=incomplete, **options)
     _note_unread_files(shapes)
-    shapes, edits = _correct(shapes, log, swaps, removals)
+    shapes, edits = _apply_corrections(shapes, log, swaps, removals)
     left_out = expand_lists(dropped, "--drop")
     to_mirror = [n for n in expand_lists(mirrored, "--mirror") if n not in left_out]
     shapes, reflected = _mirror(shapes.drop(left_out), to_mirror)
@@ -92,7 +92,7 @@ def expand_lists(words: Sequence[str], option: str) -> list[str]:
     return names
 
 
-def _correct(
+def _apply_corrections(
     shapes: Shapes, log: str | None, swaps: Sequence[str], removals: Sequence[str]
 ) -> tuple[Shapes, list[Edit]]:
     """Apply a log of edits, then the corrections that were typed, and note how many.

@@ -461,7 +461,7 @@ class Deflation:
         return symmetrise(self._combine_low_rows(self.polynomials.reflect(half.mT)))
 
     def _combine_low_rows(self, rows: Array) -> Array:
-        """Combine rows of low order (…, q, j) to those that are no affine functions."""
+        """Replace the first q rows (…, k, j), of low order, by those orthogonal to affine ones."""
         q = len(self.bent)
         return np.concatenate([self.bent.T @ rows[..., :q, :], rows[..., q:, :]], axis=-2)
 
