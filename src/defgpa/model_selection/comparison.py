@@ -513,20 +513,26 @@ def _reach_verdict(trials: Sequence[_Trial]) -> Verdict | None:
     best, is_rigid = ranked[0], ranked[0] in rigid
     rivals = [trial for trial in ranked if trial not in rigid] if is_rigid else rigid
     cautions = _find_cautions(best.row, rigid[0].row)
-    if not rivals:
-        next_step = _suggest_next_step(best.estimator)
-        return Verdict(best.row.name, "", True, 0.0, np.nan, next_step, cautions)
-    rival = rivals[0]
-    smallest, error = best.row.relative_cve, rival.row.relative_cve
-    gain = 1.0 - smallest / error if error > 0.0 else 0.0
-    probability, better_share = _test_difference(best, rival)
-    names = best.row.name, rival.row.name
-    verdict = Verdict(
-        *names, is_rigid, gain, probability, cautions=cautions, better_share=better_share
-    )
-    # where rigid and deformable predict alike, the simpler one does
-    chosen = best if verdict.clear or is_rigid else rival
-    return replace(verdict, next_step=_suggest_next_step(chosen.estimator))
+    verdict = Verdict(best.row.name, "", is_rigid, 0.0, np.nan, cautions=cautions)
+    chosen = best
+    if rivals:
+        rival = rivals[0]
+        smallest, error = best.row.relative_cve, rival.row.relative_cve
+        gain = 1.0 - smallest / error if error > 0.0 else 0.0
+        probability, share = _test_difference(best, rival)
+        verdict = replace(
+            verdict,
+            against=rival.row.name,
+            gain=gain,
+            probability=probability,
+            better_share=share,
+        )
+        # where rigid and deformable predict alike, the simpler one does
+        chosen = best if verdict.clear or is_rigid else rival
+    next_step = f"{chosen.estimator!r}.fit(shapes)"
+    if hasattr(getattr(chosen.estimator, "_model", None), "smoothing"):
+        next_step = f"defgpa.select_smoothing({chosen.estimator!r}, shapes).best.fit(shapes)"
+    return replace(verdict, next_step=next_step)
 
 
 def _find_cautions(best: MethodFigures, rigid: MethodFigures) -> tuple[str, ...]:
@@ -575,13 +581,6 @@ def _test_difference(best: _Trial, rival: _Trial) -> tuple[float, float]:
         return np.nan, share
     # twice the side on which the best is better: landmarks that disagree with the CVE do not count
     return min(1.0, 2.0 * float(wilcoxon(differences, alternative="less").pvalue)), share
-
-
-def _suggest_next_step(estimator: Any) -> str:
-    """Say what to call next in Python."""
-    if hasattr(getattr(estimator, "_model", None), "smoothing"):
-        return f"defgpa.select_smoothing({estimator!r}, shapes).best.fit(shapes)"
-    return f"{estimator!r}.fit(shapes)"
 
 
 def _name_estimators(estimators: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

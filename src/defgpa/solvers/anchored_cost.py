@@ -109,7 +109,7 @@ def make_anchored_inverse(
     cost: ResidualCost, sums: CentredSums, firmness: float, dense: int
 ) -> Inverse:
     """Make P⁺ of a fit, formed up to ``dense`` landmarks."""
-    if cost.n_landmarks <= dense:
+    if len(cost.totals) <= dense:
         return RootInverse.of(cost.dense() + firmness * sums.projections)
     preconditioner = invert_by_most_complete_shape(cost, sums, firmness)
     return ConjugateGradients(cost, sums, firmness, preconditioner)

@@ -115,15 +115,12 @@ class ReferenceFit(Stack):
 
 
 @dataclass(frozen=True, eq=False)
-class DeformableFit:
-    """The result of :func:`fit_deformable`."""
+class DeformableFit(ReferenceFit):
+    """The result of :func:`fit_deformable`: a reference on the side of the majority, and warps."""
 
-    reference: Array  # (m, d): in its principal axes, on the side of the majority
-    eigenvalues: Array  # (d,): Λ, largest first
     coefficients: Any  # of the warps, in whatever form the cost holds them
     diagnostics: SpectralDiagnostics
     findings: tuple[Finding, ...]
-    spectrum: Spectrum
 
 
 def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> DeformableFit:
@@ -146,12 +143,10 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
     translation = cost.multiply(np.ones((len(fit.reference), 1)))
     diagnostics, findings = diagnose_reference(shapes, cost, method, fit, translation)
     return DeformableFit(
-        fit.reference,
-        fit.eigenvalues,
-        cost.fit_warps(fit.reference),
-        diagnostics,
-        findings,
-        fit.spectrum,
+        **vars(fit),
+        coefficients=cost.fit_warps(fit.reference),
+        diagnostics=diagnostics,
+        findings=findings,
     )
 
 

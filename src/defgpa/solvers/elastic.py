@@ -192,7 +192,20 @@ def fit_elastic(
     excess = costs.max(axis=0) - costs.min(axis=0)
     is_other = np.all([end.converged for end in ends], axis=0) & (excess > _SAME_COST)
     reference = np.choose(best[:, None, None], [end.reference for end in ends])
-    reference = set_proportions(anchors, reference, dial.scaling, tuning.max_rounds, axes)
+    # S A with the A nearest to the poses, S itself where the shapes are only posed; with further
+    # axes X it is [S X] A, where S may lie in the span of X but for rounding
+    size, d = compute_norms(reference)[:, None, None], reference.shape[-1]
+    columns, thin = reference / size, THIN
+    if axes is not None:
+        columns, thin = np.concatenate([columns, axes], axis=-1), 100.0 * THIN
+    directions, extents, right = np.linalg.svd(columns, full_matrices=False)
+    directions *= (extents > thin * extents[:, :1])[:, None, :]
+    first = size * extents[:, :, None] * right[:, :, :d]
+    moments, side = anchors.sums.moments(directions), anchors.side
+    proportions = fit_proportions_on_sides(
+        moments, first, side, tuning.max_rounds, scaling=dial.scaling
+    )
+    reference = directions @ proportions.matrix
     if dial.scaling:
         reference = scale_to_mean_size(anchors, reference)
     # to principal axes, without mirroring
@@ -210,28 +223,6 @@ def fit_elastic(
         np.choose(best, [end.converged for end in ends]),
         np.array([len(end.costs) for end in ends])[best],
     )
-
-
-def set_proportions(
-    anchors: Anchors, reference: Array, scaling: bool, max_rounds: int, axes: Array | None = None
-) -> Array:
-    """Set the proportions of references (g, m, d) by the poses: the S A nearest to them.
-
-    It is S itself where the shapes are only posed. With further ``axes`` X (g, m, k) it is [S X] A,
-    where S may lie in the span of X but for rounding.
-    """
-    size, d = compute_norms(reference)[:, None, None], reference.shape[-1]
-    columns, thin = reference / size, THIN
-    if axes is not None:
-        columns, thin = np.concatenate([columns, axes], axis=-1), 100.0 * THIN
-    directions, extents, right = np.linalg.svd(columns, full_matrices=False)
-    directions *= (extents > thin * extents[:, :1])[:, None, :]
-    start = size * extents[:, :, None] * right[:, :, :d]
-    moments = anchors.sums.moments(directions)
-    proportions = fit_proportions_on_sides(
-        moments, start, anchors.side, max_rounds, scaling=scaling
-    )
-    return np.asarray(directions @ proportions.matrix)
 
 
 def scale_to_mean_size(anchors: Anchors, reference: Array) -> Array:
