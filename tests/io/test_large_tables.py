@@ -42,7 +42,8 @@ def bulk_reads(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "layout"), [("a.csv", "csv"), ("a.tsv", "csv"), ("a.csv", "csv-long")]
 )
-def test_a_large_table_is_parsed_in_bulk(tmp_path, bulk_reads, missing, name, layout):
+def test_a_large_table_is_parsed_in_bulk(tmp_path, monkeypatch, bulk_reads, missing, name, layout):
+    monkeypatch.setattr("defgpa.io.text.csv.read_table", None)  # cell by cell
     shapes = make_shapes(missing)
     write_shapes(shapes, tmp_path / name, format=layout)
     again = read_shapes(tmp_path / name)
@@ -115,6 +116,29 @@ def test_decimal_commas_of_a_large_table_leave_those_of_other_columns(tmp_path, 
     (tmp_path / "a.csv").write_text(text.replace(",", ".", 9))
     with pytest.raises(FormatError, match="decimal commas everywhere, or nowhere"):
         read_shapes(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("word", ["NA", ""])
+def test_rows_without_a_word_are_left_out_of_a_large_table(tmp_path, bulk_reads, word):
+    shapes = make_shapes()
+    write_shapes(shapes, tmp_path / "a.csv")
+    header, *rows = (tmp_path / "a.csv").read_text().split("\n")
+    empty = "," * header.count(",")
+    gaps = rows[0].replace("s0", "new", 1).rsplit(",", 3)[0] + 3 * f",{word}"
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows[:9], empty, gaps, *rows[9:]]))
+    again = read_shapes(tmp_path / "a.csv")
+    assert len(again) == 31
+    assert np.isnan(again.points[9, -1]).all()
+    np.testing.assert_array_equal(np.delete(again.points, 9, axis=0), shapes.points)
+
+
+def test_a_column_of_visibilities_of_a_large_table_is_heeded(tmp_path, bulk_reads):
+    shapes = make_shapes(missing=True).with_weights(None)
+    write_shapes(shapes, tmp_path / "a.csv", format="csv-long")
+    header, *rows = (tmp_path / "a.csv").read_text().strip().split("\n")
+    flagged = [row.replace("NA", "7") + (",0" if "NA" in row else ",1") for row in rows]
+    (tmp_path / "a.csv").write_text("\n".join([f"{header},visible", *flagged]))
+    np.testing.assert_array_equal(read_shapes(tmp_path / "a.csv").points, shapes.points)
 
 
 def test_a_large_table_of_one_shape_is_parsed_in_bulk(tmp_path, bulk_reads):

@@ -118,7 +118,7 @@ def read_bulk_table(path: Path, options: ReadOptions) -> BulkTable | None:
     if read is None:
         return None
     places = {column: k for k, column in enumerate(sorted(columns))}
-    lines = range(sample.header_line + 1, sample.header_line + 1 + len(read[1]))
+    lines = range(len(read[1]))  # of no use: the plain reader names the line of a mistake
     head = (sample.header, sample.header_line, (), lines, sample.delimiter)
     return BulkTable(path, *head, *read, places)
 
@@ -133,8 +133,7 @@ def _read_sample(path: Path) -> Table | None:
         table = parse_table(path, text)
         if not table.header or not table.delimiter:
             return None
-        is_other = find_array_slices(table.header) or table.header[0].strip() == "scorer"
-        return None if is_other else table
+        return None if find_array_slices(table.header) else table
     except (OSError, UnicodeDecodeError, FormatError):
         return None
 
