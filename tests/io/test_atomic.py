@@ -125,6 +125,20 @@ class TestRunFolder:
         assert modes == {".": 0o2770, "result.npz": 0o600, "sub": 0o750}
         assert not partial.exists()
 
+    def test_groups_of_folders_are_kept(self, tmp_path):
+        written(tmp_path / "out", OLD)
+        (tmp_path / "out" / "sub").mkdir()
+        (tmp_path / "out" / "sub" / "mine").write_text("")
+        groups = [12345] if os.geteuid() == 0 else os.getgroups()
+        group = next((g for g in groups if g != tmp_path.stat().st_gid), None)
+        if group is None:
+            pytest.skip("there is one group only")
+        for folder in (tmp_path / "out", tmp_path / "out" / "sub"):
+            os.chown(folder, -1, group)
+        written(tmp_path / "out", NEW)
+        assert (tmp_path / "out").stat().st_gid == group
+        assert (tmp_path / "out" / "sub").stat().st_gid == group
+
     def test_files_of_others_are_not_copied(self, tmp_path):
         written(tmp_path / "out", OLD)
         mine = tmp_path / "out" / "huge.nii"
