@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Allometry(Rows):
     """Shape regressed on log size.
 
@@ -53,8 +53,6 @@ class Allometry(Rows):
 
     def __str__(self) -> str:
         return str(self.anova)
-
-    __repr__ = __str__
 
     @property
     def provenance(self) -> Provenance:

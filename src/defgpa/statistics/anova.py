@@ -38,7 +38,7 @@ from defgpa.threads import use_threads
 _LINE = 80  # characters of a line of the terminal
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProcrustesAnova(EffectRows):
     """A model of shape with its table of effects; prints like R's ``anova``.
 
@@ -100,8 +100,6 @@ class ProcrustesAnova(EffectRows):
             for term in self.error
         ]
         return "\n".join([*lines, "", str(self.table)])
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         header, *rows = self.table.cells()

@@ -39,7 +39,7 @@ _MAX_COMPONENTS = 40
 _DISTANCES = ("a", "b", "mahalanobis", "mahalanobis_p", "procrustes", "procrustes_p")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Classification(Rows):
     """Specimens assigned to groups by shape.
 
@@ -158,8 +158,6 @@ class Classification(Rows):
         meaning = "Rows: groups of the specimens; columns: how they were classified"
         chance = f"Distances between groups, with {self.n_permutations} permutations of the groups"
         return f"{head}\n{self.provenance}\n\n{meaning}\n{table}\n\n{chance}\n{pairs}"
-
-    __repr__ = __str__
 
     def scores_to_csv(self) -> str:
         """Return a row for each specimen: canonical variates, posterior probabilities, bgPCA.

@@ -30,7 +30,7 @@ from defgpa.statistics.table import Row, Rows, Table, format_p
 LANCZOS_NUMBERS = 128  # that the axes of a permutation take, for every row
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TwoBlockPLS(Rows):
     """Two blocks of variables and the axes along which they vary together.
 
@@ -128,8 +128,6 @@ class TwoBlockPLS(Rows):
         table = align_columns([("axis", "singular value", "squared covariance"), *rows])
         chance = f"{len(self.permuted)} permutations of the specimens of one block"
         return f"{head}\n{self.provenance}\n{chance}\n\n{table}"
-
-    __repr__ = __str__
 
 
 def two_block_pls(

@@ -24,7 +24,7 @@ from defgpa.statistics.sample import Analysed, Sample, build_sample
 from defgpa.statistics.table import Rows, format_p_values
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LandmarkDifferences(Rows):
     """Two groups landmark by landmark.
 
@@ -77,8 +77,6 @@ class LandmarkDifferences(Rows):
         chance = f"{self.n_permutations} permutations of the groups"
         table = align_columns([self._columns, *self.cells()])
         return f"{title}\n{self.provenance}\n{chance}\n\n{table}"
-
-    __repr__ = __str__
 
 
 def landmark_differences(

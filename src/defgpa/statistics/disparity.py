@@ -29,7 +29,7 @@ from defgpa.statistics.table import Table
 _N_BOOTSTRAPS = 999
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Disparity(PairRows):
     """Procrustes variances of groups, and their differences.
 
@@ -79,8 +79,6 @@ class Disparity(PairRows):
         head = f"{kind} of groups, about {self.formula}"
         chance = f"{self.n_permutations} permutations of the residuals"
         return f"{head}\n{self.provenance}\n{chance}\n\n{variances}\n\n{pairs}"
-
-    __repr__ = __str__
 
     def further_tables(self) -> dict[str, Table]:
         """Return the variance of every group with its interval, as a table by name."""

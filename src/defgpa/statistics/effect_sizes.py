@@ -45,7 +45,7 @@ class PermutedEffect(Protocol):
         """The effect size Z of the observed value among the permuted ones."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EffectSizes(Rows):
     """Effect sizes compared between data sets, by pairs.
 
@@ -90,8 +90,6 @@ class EffectSizes(Rows):
         differences = align_columns([("", "z of the difference", "P"), *pairs])
         head = f"Effect sizes compared: {self.statistic}"
         return f"{head}\n{align_columns([('', 'observed', 'Z'), *sizes])}\n\n{differences}"
-
-    __repr__ = __str__
 
 
 def compare_effect_sizes(

@@ -32,7 +32,7 @@ from defgpa.statistics.table import Row, Table, format_p
 from defgpa.statistics.two_way import build_averaging
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvolutionaryRates(PairRows):
     """Rates of evolution by group of species.
 
@@ -92,8 +92,6 @@ class EvolutionaryRates(PairRows):
         if len(self.names) > 2:
             lines += ["", align_columns([("", "ratio", "P"), *self.cells()])]
         return "\n".join(lines)
-
-    __repr__ = __str__
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the pairs of groups with ratio and P as text, without a header."""

@@ -35,7 +35,7 @@ from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Row, Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupAllometry(PairRows):
     """How shape changes with size, in all specimens and in each group.
 
@@ -135,8 +135,6 @@ class GroupAllometry(PairRows):
         how = describe_chance(self.anova.permutations.count, self.chance)
         chance = f"Slopes compared: {how} of the model of one common slope"
         return f"{self.anova}\n\n{chance}\n\n{lengths}\n\n{pairs}"
-
-    __repr__ = __str__
 
 
 def group_allometry(

@@ -30,7 +30,7 @@ from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Row, Rows, Table, format_p
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModuleTest(Rows):
     """Integration or modularity of the modules of a shape.
 
@@ -89,8 +89,6 @@ class ModuleTest(Rows):
         )
         table = align_columns([("", self.statistic), *rows])
         return f"{head}\n{self.provenance}\n{len(self.permuted)} {chance}\n\n{table}"
-
-    __repr__ = __str__
 
 
 def integration(
@@ -158,7 +156,7 @@ def integration(
     return ModuleTest("r-PLS", names, observed, z, p, table, None, chance, sample.provenance)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EigenvalueVariance(Rows):
     """Integration of all coordinates together.
 
@@ -192,8 +190,6 @@ class EigenvalueVariance(Rows):
         deviation = format_number(float(np.sqrt(self.z_variance)))
         head = f"Integration of all landmarks: {figures} (standard error {deviation})"
         return f"{head}\n{self.provenance}"
-
-    __repr__ = __str__
 
 
 def eigenvalue_variance(

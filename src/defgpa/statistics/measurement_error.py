@@ -28,7 +28,7 @@ from defgpa.statistics.table import Effect, EffectRows, EffectTable, Table, effe
 _ROUNDING = 1e-13  # relative: a sum of squares that is nothing
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeasurementError(EffectRows):
     """Systematic and random error of replicates.
 
@@ -70,8 +70,6 @@ class MeasurementError(EffectRows):
         )
         chance = f"{len(self.permuted)} permutations of the replicates within subjects"
         return f"{head}\n{self.provenance}\n{chance}\n\n{self.table}"
-
-    __repr__ = __str__
 
 
 def measurement_error(

@@ -15,7 +15,7 @@ from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(EffectRows):
     """What a model of shape explains beyond a smaller one.
 
@@ -41,8 +41,6 @@ class ModelComparison(EffectRows):
         head = f"{self.full}, compared with {self.reduced}\n{self.provenance}"
         chance = f"{len(self.permuted)} permutations of the residuals of {self.reduced}"
         return f"{head}\n{chance}\n\n{self.table}"
-
-    __repr__ = __str__
 
 
 def compare_models(reduced: ProcrustesAnova, full: ProcrustesAnova) -> ModelComparison:

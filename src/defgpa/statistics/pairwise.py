@@ -28,7 +28,7 @@ from defgpa.statistics.permutation import (
 from defgpa.statistics.provenance import Provenance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairwiseDistances(PairRows):
     """Distances between the mean shapes of groups.
 
@@ -61,8 +61,6 @@ class PairwiseDistances(PairRows):
         table = align_columns([("", "distance", "Z", "Pr(>d)"), *self.cells()])
         chance = f"{self.n_permutations} permutations of the residuals of {self.null}"
         return f"Distances between mean shapes\n{self.provenance}\n{chance}\n\n{table}"
-
-    __repr__ = __str__
 
 
 def pairwise_distances(

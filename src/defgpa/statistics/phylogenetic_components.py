@@ -37,7 +37,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PhylogeneticComponents(Rows):
     """Components of shape, with the scores and shapes of species and their ancestors.
 
@@ -113,8 +113,6 @@ class PhylogeneticComponents(Rows):
         table = align_columns([("component", "variance", "share"), *rows[:8]])
         head = f"{_TITLES[self.method]} of {n} species and {k} ancestors"
         return f"{head}\n{self.provenance}\n\n{table}"
-
-    __repr__ = __str__
 
 
 def phylogenetic_components(

@@ -38,7 +38,7 @@ _SCALINGS = np.linspace(0.1, 1.0, 10)
 _NEGLIGIBLE = 1e-4  # of the first component: the standard deviation of one that is left out
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PhylogeneticSignal(Rows):
     """Phylogenetic signal of shape.
 
@@ -94,8 +94,6 @@ class PhylogeneticSignal(Rows):
             f"the shapes among the tips\nEffect size Z {format_number(self.z, unknown='none')} "
             f"(likelihood of {self.n_components} components, λ {self.scaling:.3g})"
         )
-
-    __repr__ = __str__
 
 
 def phylogenetic_signal(

@@ -24,7 +24,7 @@ from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Effect, EffectTable, Rows, Table, effect
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Repeatability(Rows):
     """Repeatability over all landmarks and of each.
 
@@ -79,8 +79,6 @@ class Repeatability(Rows):
         )
         landmarks = align_columns([self._columns, *self.cells()])
         return f"{head}\n{self.provenance}\n\n{self.table}\n\n{landmarks}"
-
-    __repr__ = __str__
 
 
 def repeatability(

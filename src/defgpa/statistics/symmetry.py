@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("individual", "asymmetry", "signed", "fluctuating")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Symmetry(EffectRows):
     """Symmetric and asymmetric parts of shape; prints its two-way table.
 
@@ -95,8 +95,6 @@ class Symmetry(EffectRows):
         if self.size_table is None:
             return text
         return f"{text}\n\nAsymmetry of size (log centroid size)\n{self.size_table}"
-
-    __repr__ = __str__
 
     @property
     def mean(self) -> Array:

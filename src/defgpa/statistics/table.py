@@ -29,6 +29,9 @@ class Rows:
     _columns: ClassVar[tuple[str, ...]]
     _attributes: ClassVar[tuple[str, ...]]
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _rows(self) -> list[Row]:
         columns = (getattr(self, name) for name in self._attributes)
         lists = (column if isinstance(column, tuple) else column.tolist() for column in columns)
@@ -74,7 +77,7 @@ class Effect:
     p: float = float("nan")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EffectTable(Rows):
     """Effects in the order in which they entered the model; prints like R's.
 
@@ -116,8 +119,6 @@ class EffectTable(Rows):
         marks = [next((mark for level, mark in _STARS if row.p <= level), "") for row in self.rows]
         table = align_columns(self.cells(), marks)
         return f"{table}\n{_LEGEND}" if any(row.p == row.p for row in self.rows) else table
-
-    __repr__ = __str__
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, indexed by term."""

@@ -33,7 +33,7 @@ from defgpa.statistics.sample import Analysed, build_sample
 from defgpa.statistics.table import Row, Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectories(PairRows):
     """Paths of groups through shape space, and how they differ.
 
@@ -95,8 +95,6 @@ class Trajectories(PairRows):
         how = describe_chance(self.n_permutations, self.chance)
         chance = f"{how} of the model without an interaction"
         return f"{head}\n{self.provenance}\n{chance}\n\n{paths}\n\n{pairs}"
-
-    __repr__ = __str__
 
 
 def trajectories(
