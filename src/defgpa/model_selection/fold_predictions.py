@@ -9,7 +9,7 @@ fitted one by one by ``fit_reference``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -370,20 +370,20 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
     """
     problem, remaining = solver.problem, folds.sums.remaining
     rank, method, n_shapes = problem.local.rank, problem.method, problem.cost.n_shapes
+    if not method.by_rigidity:
+        yield from _fit_one_by_one(solver, folds, range(len(remaining)))
+        return
     spectrum = solver.find_axes(folds, rank)
     moments = folds.sums.moments(spectrum.axes)
     proportions, votes = _fit_proportions(solver, folds, spectrum, moments)
-    is_open = ~proportions.determined | (not method.by_rigidity)
+    is_open = ~proportions.determined
     if not problem.local.visible.all():  # parts may move against each other
         may_be_free = spectrum.values[:, -1] < method.tuning.free_value * n_shapes
         for i in np.flatnonzero(may_be_free & ~is_open).tolist():
             visible = problem.local.visible[:, remaining[i]]
             cohesion = compute_cohesion(spectrum.axes[i], spectrum.next_vector[i], visible, rank)
             is_open[i] = cohesion < method.tuning.hinge_cohesion
-    for i in np.flatnonzero(is_open).tolist():
-        start = problem.fit.spectrum.axes[remaining[i]]
-        shapes, cost = solver.restrict(remaining[i]), solver.make_cost(folds, i)
-        yield folds.take(np.array([i])), fit_reference(shapes, cost, method, start)[None]
+    yield from _fit_one_by_one(solver, folds, np.flatnonzero(is_open).tolist())
     if is_open.all():
         return
     counts, wide = count_agreed_axes(
@@ -418,6 +418,18 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
                 count - rank,
             ),
         )
+
+
+def _fit_one_by_one(
+    solver: FoldSolver, folds: Folds, chosen: Iterable[int]
+) -> Iterator[tuple[Folds, ReferenceFit]]:
+    """Find the reference of some of the folds by ``fit_reference``, each on its shapes and cost."""
+    problem, remaining = solver.problem, folds.sums.remaining
+    for i in chosen:
+        start = problem.fit.spectrum.axes[remaining[i]]
+        shapes, cost = solver.restrict(remaining[i]), solver.make_cost(folds, i)
+        fit = fit_reference(shapes, cost, problem.method, start)
+        yield folds.take(np.array([i])), fit[None]
 
 
 def _fit_proportions(
