@@ -372,7 +372,7 @@ class DefGPA(WarpEstimator):
         self.robust = robust
         self.tuning = tuning
 
-    def _method(self, dim: int) -> Method:
+    def _make_method(self, dim: int) -> Method:
         """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
         centering = SoftCentering() if self.centering is None else self.centering
         if isinstance(centering, type) or not hasattr(centering, "apply"):
@@ -407,7 +407,7 @@ class DefGPA(WarpEstimator):
         )
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem]:
-        problem = self._prepare(shapes)
+        problem = self._eliminate_warps(shapes)
         return problem.align(), problem
 
     def _fit_with_weights(
@@ -415,7 +415,7 @@ class DefGPA(WarpEstimator):
     ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
         weighted = shapes.with_weights(weights)
-        problem = stiff._prepare(weighted)
+        problem = stiff._eliminate_warps(weighted)
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
         places = find_expected_places(reference, shapes.points, weights)
         predicted, leverage = predict_landmarks(problem.cost, coefficients, shapes.points, places)
@@ -423,9 +423,9 @@ class DefGPA(WarpEstimator):
         unit = weighted.relative_weights.sum() / weights.sum()
         return WeightedFit(reference, predicted, unit * leverage)
 
-    def _prepare(self, shapes: Shapes) -> DeformableProblem:
+    def _eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes."""
-        method, model = self._method(shapes.n_dims), self._model
+        method, model = self._make_method(shapes.n_dims), self._model
         geometry = shapes.geometry.project_to_planes()
         rank = int(geometry.ranks.max())
         local = LocalShapes(
@@ -518,7 +518,7 @@ class ElasticGPA(WarpEstimator):
         return Dial(float(rigidity), bool(self.scaling))
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, ElasticProblem]:
-        problem = self._prepare(shapes)
+        problem = self._eliminate_warps(shapes)
         return problem.align(self._dial), problem
 
     def _fit_with_weights(
@@ -527,9 +527,9 @@ class ElasticGPA(WarpEstimator):
         # poses follow stray landmarks of the same shape, and their leverage is a guess
         return self._deformable._fit_with_weights(shapes, weights, stiffness, start)
 
-    def _prepare(self, shapes: Shapes) -> ElasticProblem:
+    def _eliminate_warps(self, shapes: Shapes) -> ElasticProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
-        return ElasticProblem(self._deformable._prepare(shapes))
+        return ElasticProblem(self._deformable._eliminate_warps(shapes))
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -679,7 +679,7 @@ def prepare_problem(
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid = as_specimens(shapes).require_alignable()
     with use_threads(n_values=valid.visible.size * estimator._features_per_landmark):
-        return estimator._prepare(keep_common_landmarks(valid, estimator.tuning or DEFAULT))
+        return estimator._eliminate_warps(keep_common_landmarks(valid, estimator.tuning or DEFAULT))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:

@@ -165,7 +165,11 @@ def align(
     cluster = Cluster(client)
     cluster_set = ClusterSet.from_sources(cluster, submit_sources(cluster, source, weights))
     cluster_set.require_alignable()
-    method, model, common = chosen._method(cluster_set.n_dims), chosen._model, cluster_set.common
+    method, model, common = (
+        chosen._make_method(cluster_set.n_dims),
+        chosen._model,
+        cluster_set.common,
+    )
     core = cluster_set.drop_lone_landmarks(method.tuning.landmarks_per_block)
     assert core.rank  # told before anything is solved: a shape that is a line
     fit = fit_deformable(core, build_cluster_cost(core, model, chosen.memory_budget), method)
