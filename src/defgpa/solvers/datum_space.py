@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class CentredShapes:
         rows = weighted.reshape(-1, weighted.shape[2])
         return cls(coordinates, rows, centroids, weights, totals, squared_sizes, labels)
 
-    @property
+    @cached_property
     def rounding(self) -> Array:
         """(n,): how much of the size of each shape is rounding of its coordinates."""
         reach = np.abs(self.centroids).max(axis=1) + np.sqrt(self.squared_sizes / self.totals)
@@ -210,9 +211,10 @@ def build_fit(
 ) -> DatumSpaceFit:
     """Build the result from a reference (d, m) and its linear maps (n, d, d) into the shapes."""
     centroids = shapes.compute_centroids(reference)
-    residuals = maps.mT @ reference
-    residuals -= maps.mT @ centroids[..., np.newaxis]
-    np.subtract(shapes.coordinates, residuals, out=residuals)
+    images = maps.mT @ reference
+    if shapes.weights is not None:
+        images -= maps.mT @ centroids[..., np.newaxis]
+    residuals = np.subtract(shapes.coordinates, images, out=images)
     weighted = residuals if shapes.weights is None else shapes.weights[:, np.newaxis] * residuals
     cost = float(np.vdot(weighted, residuals))
     matrices = np.asarray(np.linalg.inv(maps), dtype=np.float64)

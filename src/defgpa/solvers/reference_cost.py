@@ -89,8 +89,10 @@ class MotionMaps:
 
     def fit(self, H: Array, M: Array) -> Array:
         """Return the best maps."""
-        side = np.sign(np.linalg.det(H)) if self.motions.reflections else np.ones(len(H))
-        rotations, traces = find_nearest_orthogonal(H, np.where(side < 0, -1.0, 1.0))
+        side = np.ones(len(H))
+        if self.motions.reflections:
+            side[np.linalg.det(H) < 0] = -1.0
+        rotations, traces = find_nearest_orthogonal(H, side)
         if not self.motions.scaling:
             return rotations
         scales = np.maximum(traces / np.maximum(np.einsum("naa->n", M), _TINY), _TINY)
@@ -164,7 +166,7 @@ class ReferencePoint:
         cls, shapes: CentredShapes, family: MapFamily, reference: Array
     ) -> ReferencePoint:
         """Compute the best maps of a reference (d, m), the cost and its gradient."""
-        S = reference - reference.mean(axis=1, keepdims=True)
+        S = reference - reference.sum(axis=1, keepdims=True) / reference.shape[1]
         H, M = shapes.multiply(S), shapes.compute_moments(S, S)
         A = family.fit(H, M)
         squares = A @ A.mT
@@ -172,15 +174,16 @@ class ReferencePoint:
         blocks = shapes.sum_at_landmarks(squares)
         term = shapes.combine(A)
         gradient = 2.0 * (shapes.sum_images(S, squares, blocks) - term)
-        relative = np.linalg.norm(gradient) / max(2.0 * np.linalg.norm(term), _TINY)
-        return cls(shapes, family, S, H, M, A, blocks, float(cost), gradient, float(relative))
+        squares_ratio = np.vdot(gradient, gradient) / max(4.0 * np.vdot(term, term), _TINY)
+        relative = float(np.sqrt(squares_ratio))
+        return cls(shapes, family, S, H, M, A, blocks, float(cost), gradient, relative)
 
     @property
     def cost_scale(self) -> float:
         """Σ_i ‖C_i D_i‖², the cost of a reference of size 0."""
         return float(self.shapes.squared_sizes.sum())
 
-    @property
+    @cached_property
     def max_moments(self) -> Array:
         """(n,): ‖C_i D_i‖ ‖C_i S A_i‖, the largest that ⟨A_i, H_i⟩ can be."""
         images = np.sum(self.maps @ self.maps.mT * self.spread, axis=(1, 2))

@@ -103,7 +103,7 @@ def fit_rigid(
     first = find_start(points, shapes, motions) if start is None else start.T
     point, iterations = minimise(ReferencePoint.from_reference(shapes, family, first))
     correlations = np.einsum("nab,nab->n", point.maps, point.cross) / point.max_moments
-    disagreement = 1.0 - np.mean(correlations**2)
+    disagreement = 1.0 - correlations @ correlations / len(points)
     if disagreement > (_UNSURE_IF_MIRRORED if motions.reflections else _UNSURE):
         for further in find_further_starts(shapes, motions):
             candidate, more = minimise(ReferencePoint.from_reference(shapes, family, further))
@@ -129,17 +129,16 @@ def _require_rotations(point: ReferencePoint) -> None:
     shapes, stiffness = point.shapes, compute_stiffness(point.maps, point.cross)
     rounding = shapes.rounding / np.sqrt(shapes.squared_sizes)
     limits = point.max_moments * np.maximum(rounding, MIN_MARGIN)
-    excess = stiffness - limits[:, np.newaxis, np.newaxis] * np.eye(stiffness.shape[1])
-    try:
-        np.linalg.cholesky(excess)
-    except np.linalg.LinAlgError:
-        loose = np.flatnonzero(np.linalg.eigvalsh(excess)[:, 0] <= 0)
+    # a number is its eigenvalue
+    least = stiffness[..., 0] if stiffness.shape[1] == 1 else np.linalg.eigvalsh(stiffness)
+    loose = np.flatnonzero(~(least[:, 0] > limits))
+    if len(loose):
         raise DegenerateShapeError(
             f"Shape {shapes.format_names(loose)} can be turned without moving away from the "
             "others: the landmarks it shares with them lie on one "
             f"{'point' if stiffness.shape[1] == 1 else 'line'}, or fit equally well in several "
             "directions. Drop such shapes, or add landmarks."
-        ) from None
+        )
 
 
 def _measure_mean_size(shapes: CentredShapes, S: Array, squared_scales: Array) -> float:
@@ -149,7 +148,7 @@ def _measure_mean_size(shapes: CentredShapes, S: Array, squared_scales: Array) -
     """
     sizes = np.sqrt(shapes.squared_sizes)
     if shapes.weights is None:
-        return float(sizes.mean())
+        return float(sizes.sum() / len(sizes))
     # a landmark of less weight than others of its shape is in part where the reference has it
     largest = shapes.weights.max(axis=1)
     relative = shapes.weights / largest[:, np.newaxis]
