@@ -271,8 +271,9 @@ def _has_outlying_landmark(squares: Array, tuning: Tuning) -> bool:
 
     ``squares`` (n, m) are squared distances of the landmarks from their places, NaN where missing.
     """
-    farthest = np.nanmax(squares)
-    if farthest > tuning.far_distance**2 or np.nanmean(squares) > tuning.rms_distance**2:
+    visible = squares[~np.isnan(squares)]
+    farthest = visible.max()
+    if farthest > tuning.far_distance**2 or visible.mean() > tuning.rms_distance**2:
         return True
     if farthest <= tuning.near_distance**2:
         return False
