@@ -21,7 +21,7 @@ from defgpa.statistics import (
     two_block_pls,
 )
 from defgpa.statistics.cross_covariance import find_first_scores
-from defgpa.statistics.leave_one_out import leave_one_out
+from defgpa.statistics.leave_one_out import choose_components, leave_one_out
 from support import EXACT
 
 RESULTS = {
@@ -254,6 +254,17 @@ def test_posteriors_are_those_of_models_without_the_specimen():
         logs = -0.5 * np.einsum("gp,pq,gq->g", moved, np.linalg.inv(pooled), moved)
         expected = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
         np.testing.assert_allclose(actual[i], expected, rtol=1e-6)
+
+
+def test_no_more_components_are_chosen_than_leave_a_covariance_within_groups():
+    """Of n − 1 specimens beside the one left out, groups take g: what is left is the most."""
+    codes = np.repeat([0, 1, 2], [3, 3, 4])
+    chosen = [
+        choose_components(np.random.default_rng(seed).normal(size=(10, 9)), codes, None, 40)
+        for seed in range(40)
+    ]
+    assert max(chosen) == 10 - 1 - 3
+    assert min(chosen) == 1
 
 
 @pytest.mark.parametrize("n_components", [4, None])
