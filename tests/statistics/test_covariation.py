@@ -256,6 +256,23 @@ def test_posteriors_are_those_of_models_without_the_specimen():
         np.testing.assert_allclose(actual[i], expected, rtol=1e-6)
 
 
+def test_distances_between_groups_are_those_of_their_definition():
+    x = made(6, 26)
+    groups = np.repeat(["a", "b", "c"], [6, 9, 11])
+    x[groups == "b", 2] += 0.1
+    actual = classify(x, groups, 4, 9)
+    y = tangent_space(x).reshape(26, -1)
+    scores = (y - y.mean(axis=0)) @ np.linalg.svd(y - y.mean(axis=0))[2][:4].T
+    within = sum((np.sum(groups == g) - 1) * np.cov(scores[groups == g].T) for g in "abc") / 23
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        first, second = groups == "abc"[i], groups == "abc"[j]
+        difference = scores[first].mean(axis=0) - scores[second].mean(axis=0)
+        expected = np.sqrt(difference @ np.linalg.solve(within, difference))
+        assert actual.mahalanobis[i, j] == pytest.approx(expected, rel=1e-9)
+        expected = np.linalg.norm(y[first].mean(axis=0) - y[second].mean(axis=0))
+        assert actual.procrustes[j, i] == pytest.approx(expected, rel=1e-9)
+
+
 def test_no_more_components_are_chosen_than_leave_a_covariance_within_groups():
     """Of n − 1 specimens beside the one left out, groups take g: what is left is the most."""
     codes = np.repeat([0, 1, 2], [3, 3, 4])
