@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from numbers import Real
 from types import MappingProxyType
@@ -32,7 +32,7 @@ PER_SHAPE_METADATA = frozenset({"images", "groups", "scales", "comments", "sourc
 Metadata = Mapping[str, Any]  # what files and users add to shapes, of any type
 
 _MAX_COORDINATE = 1e60  # its fourth power, and that of its inverse, are finite
-_N_CACHED_LABELS = 1000
+_MAX_CACHED_LABELS = 1000
 _MAX_HTML_ROWS = 20  # shapes that a notebook lists
 
 
@@ -729,14 +729,14 @@ def _hide_landmarks(points: Array, visible: ArrayLike | None) -> None:
 
 def number_labels(prefix: str, count: int) -> tuple[str, ...]:
     """Return ``prefix1``, ``prefix2``, …"""
-    if count <= _N_CACHED_LABELS:
-        return _make_labels_once(prefix)[:count]
+    if count <= _MAX_CACHED_LABELS:
+        return _make_labels_once(prefix, count)
     return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
 
 
-@cache
-def _make_labels_once(prefix: str) -> tuple[str, ...]:
-    return tuple([f"{prefix}{k}" for k in range(1, _N_CACHED_LABELS + 1)])
+@lru_cache(maxsize=256)  # specimens have the same landmarks and curves; a file may have many curves
+def _make_labels_once(prefix: str, count: int) -> tuple[str, ...]:
+    return tuple([f"{prefix}{k}" for k in range(1, count + 1)])
 
 
 def _check_labels(

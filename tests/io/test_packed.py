@@ -525,3 +525,26 @@ def test_a_member_that_claims_to_be_longer_than_its_archive_takes_no_memory(tmp_
         assert tracemalloc.get_traced_memory()[1] < 64e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("unit", ["a,1,2\n", "a,1,NA\n", ",x1"])
+def test_a_packed_large_table_is_refused_before_its_shapes_are_made(tmp_path, unit):
+    content = gzip.compress(b"id,x1,y1\n" + 1_000_000 // len(unit) * unit.encode())
+    (tmp_path / "a.csv.gz").write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match=r"a\.csv\.gz: its text takes more than 12 MB"):
+            read_shapes(tmp_path / "a.csv.gz", max_memory=12e6)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_curves_of_a_specimen_take_no_labels_but_theirs(tmp_path):
+    (tmp_path / "a.tps").write_text("LM=1\n1 2\n" + 3000 * "CURVES=1\nPOINTS=1\n1 1\n")
+    tracemalloc.start()
+    try:
+        assert read_shapes(tmp_path / "a.tps").n_landmarks == 3001
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()

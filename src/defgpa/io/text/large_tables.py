@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from defgpa.arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.format import ReadOptions
+from defgpa.io.limits import WORD_COST, Budget, count_words
 from defgpa.io.text.column_names import (
     find_coordinate_columns,
     find_plain_axes,
@@ -130,6 +131,7 @@ def _read_sample(path: Path) -> Table | None:
             text = "".join(islice(stream, _N_SAMPLE_LINES))
         if "\0" in text:
             return None
+        Budget(path).spend(WORD_COST * count_words(text), "its text")
         table = parse_table(path, text)
         if not table.header or not table.delimiter:
             return None

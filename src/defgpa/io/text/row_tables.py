@@ -16,6 +16,7 @@ from defgpa.arrays import Array, Index, RawArray
 from defgpa.diagnostics.wording import name_option
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_default_name, make_document
+from defgpa.io.limits import Budget
 from defgpa.io.text.column_names import (
     Columns,
     find_coordinate_columns,
@@ -186,6 +187,7 @@ def _build_shapes(
 
     A column of names in which most repeat tells groups: it stays among the variables.
     """
+    Budget(table.path).spend_on_specimens(table.n_rows)
     labels, where = columns
     used_columns = where.ravel().tolist()
     points = table.numbers(used_columns).reshape(-1, *where.shape)
@@ -296,6 +298,7 @@ def read_by_shape(table: Table, options: ReadOptions) -> Document | None:
         warn(f"{table.path}: column {table.header[shape].strip()!r} tells the shapes apart.")
     points, weights, quality = _read_points(table, axes, options)
     codes, names = table.encode(shape)
+    Budget(table.path).spend_on_specimens(len(names))
     order = np.arange(len(codes))
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")

@@ -24,7 +24,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_default_name
-from defgpa.io.limits import Budget
+from defgpa.io.limits import SPECIMEN_COST, Budget
 from defgpa.io.specimen_names import IDENTIFIER
 from defgpa.io.text.lines import (
     Disagree,
@@ -168,6 +168,8 @@ def _read_rows(path: Path, disagree: Disagree) -> Iterator[_Rows]:
                 _require_no_rows(text, line + 1, "another KEY=value", disagree)
             if key in _LANDMARKS:
                 budget.spend_on_specimens(1)
+            elif key == "POINTS":
+                budget.spend(SPECIMEN_COST, "the number of its curves")
             entry = _Entry(key, value.strip(), line, _NO_POINTS)
             if key not in _WITH_POINTS:
                 yield entry, "", 0
