@@ -548,3 +548,10 @@ def test_many_curves_of_a_specimen_take_no_labels_but_theirs(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
+
+
+def test_packed_points_of_many_elements_are_refused_before_they_are_parsed(tmp_path):
+    content = b"<PickedPoints>" + 300_000 * b"<a>"
+    (tmp_path / "a.pp.gz").write_bytes(gzip.compress(content))
+    with pytest.raises(FormatError, match=r"a\.pp\.gz: the number of its elements takes more"):
+        read_shapes(tmp_path / "a.pp.gz", max_memory=12e6)
