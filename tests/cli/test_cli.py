@@ -53,6 +53,22 @@ def test_help_loads_nothing_heavy():
     assert process.stdout.strip().endswith("[]")
 
 
+def test_a_reader_that_leaves_does_not_keep_results_from_being_written(wings, tmp_path):
+    """As ``head`` does: what is printed is lost, what is saved is whole."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [sys.executable, "-m", "defgpa", "pca", str(wings), "-o", str(tmp_path / "pca")],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert (tmp_path / "pca/variances.csv").is_file()
+    assert (tmp_path / "pca/pca.json").is_file()
+
+
 def test_info_tells_what_is_in_a_file(run, wings):
     out, _ = run.succeed("info", wings)
     assert "43" in out

@@ -128,16 +128,18 @@ class Console:
         for row in rows:
             table.add_row(*[escape(make_printable(format_cell(cell))) for cell in row])
         console = RichConsole()
-        # apart from the table, for it may be wider
-        console.print(escape(make_printable(title)), style="bold", highlight=False)
-        console.print(table)
+        with console.capture() as capture:
+            # apart from the table, for it may be wider
+            console.print(escape(make_printable(title)), style="bold", highlight=False)
+            console.print(table)
+        _write(capture.get().removesuffix("\n"))
         if total > len(rows):
             self.print_line(f"  … and {total - len(rows)} more{subject}")
 
     def print_line(self, text: str) -> None:
         """Write a line to standard output."""
         if not (self.quiet or self.as_json):
-            click.echo(make_printable(text))
+            _write(make_printable(text))
 
     def print_paragraph(self, text: str) -> None:
         """Write a sentence or several to standard output, broken at the width of the terminal."""
@@ -162,7 +164,17 @@ class Console:
         """Write the results as JSON, if that was asked for."""
         if self.as_json:
             # in ASCII: a pipe may have any encoding, and JSON has but one
-            click.echo(json.dumps(to_json(results), indent=2, allow_nan=False))
+            _write(json.dumps(to_json(results), indent=2, allow_nan=False))
+
+
+def _write(text: str) -> None:
+    """Write a line to standard output, until its reader leaves, as ``head`` does."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:  # what is left to write to files has other readers
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def merge_messages(messages: Sequence[str]) -> list[str]:
