@@ -89,7 +89,7 @@ def ours(image: np.ndarray, warp: defgpa.Warp, frame: Frame):
     """Name, where each pixel comes from, and the work, for several tolerances."""
     for tolerance in (0.01, 0.05, 0.001):
         inverse = InverseMap(PixelWarp(warp, rows_down(image), frame), tolerance)
-        sources = inverse.rows(slice(0, SIZE[0])).reshape(2, -1).T
+        sources = inverse.map_rows(slice(0, SIZE[0])).reshape(2, -1).T
         yield (
             f"defgpa.warp_image, tolerance {tolerance:g} px",
             sources,
