@@ -25,9 +25,8 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection.cross_validation import fit_all_landmarks
+from defgpa.model_selection.cross_validation import consecutive_folds, fit_all_landmarks, refit_fold
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
-from defgpa.model_selection.folds import consecutive_folds, refit_fold
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
 from support import EXACT, FAMILIES, cluster, shared_points, smooth_family

@@ -31,8 +31,8 @@ from defgpa import (
 )
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.model_selection import cross_validate
+from defgpa.model_selection.cross_validation import refit_fold
 from defgpa.model_selection.fold_predictions import MAX_DENSE_FOLDS
-from defgpa.model_selection.folds import refit_fold
 from defgpa.threads import count_threads
 from support import (
     EXACT,

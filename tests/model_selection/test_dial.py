@@ -10,8 +10,11 @@ import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, Shapes, ThinPlateSpline
 from defgpa.model_selection import DialSurface
 from defgpa.model_selection.comparison import default_methods
-from defgpa.model_selection.cross_validation import collect_predictions
-from defgpa.model_selection.folds import consecutive_folds, refit_fold
+from defgpa.model_selection.cross_validation import (
+    collect_predictions,
+    consecutive_folds,
+    refit_fold,
+)
 from defgpa.model_selection.smoothing_path import choose_position
 from defgpa.plot import dial_surface
 from support import EXACT, assert_same_shape, smooth_family, warned_of

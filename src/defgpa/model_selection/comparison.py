@@ -22,11 +22,11 @@ from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
 from defgpa.model_selection.cross_validation import (
+    consecutive_folds,
     fit_all_landmarks,
     fix_robust_weights,
     leave_folds_out,
 )
-from defgpa.model_selection.folds import consecutive_folds
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.warps import Affine, ThinPlateSpline
 

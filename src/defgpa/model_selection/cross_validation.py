@@ -8,6 +8,7 @@ more closely lowers the residuals always, this error only while it is signal tha
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,22 +23,19 @@ from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
-from defgpa.estimators import DefGPA, ElasticGPA, weigh_shapes
+from defgpa.errors import DefgpaError, DefgpaWarning, format_names
+from defgpa.estimators import AlignmentEstimator, DefGPA, ElasticGPA, weigh_shapes
 from defgpa.model_selection.fold_predictions import (
     FoldPlan,
-    find_impossible_folds,
-    predict_folds,
-)
-from defgpa.model_selection.folds import (
     LeftOut,
-    align_without_warning,
-    can_keep_bases,
-    consecutive_folds,
-    refit_fold,
-    refuse_failed_folds,
+    find_impossible_folds,
+    move_to_full_pose,
+    predict_folds,
 )
 from defgpa.model_selection.parallel import run_in_parallel
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
+from defgpa.tuning import DEFAULT
+from defgpa.warps import WarpFamily
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,6 +265,20 @@ def fit_all_landmarks(
     return estimator._add_input_findings(alignment, problem), problem
 
 
+def align_without_warning(estimator: Any, shapes: Shapes, screening: bool = True) -> Alignment:
+    """Align shapes by a copy of the estimator; findings are in the result, none is a warning.
+
+    ``screening`` tells whether estimators of this package look for mistakes in their input.
+    """
+    copy = clone(estimator, safe=False)
+    if getattr(type(copy), "fit", None) is AlignmentEstimator.fit:
+        return copy.align(shapes) if screening else copy._solve(shapes)
+    with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
+        alignment = copy.fit(shapes).alignment_
+    assert isinstance(alignment, Alignment)
+    return alignment
+
+
 def leave_folds_out(
     estimator: Any,
     full: Alignment,
@@ -310,6 +322,53 @@ def leave_folds_out(
     return collect_predictions(full, left_out, folds, fold_size, refitted=True)
 
 
+def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
+    """Make folds of ``fold_size`` consecutive landmarks; the last may be shorter.
+
+    >>> [fold.tolist() for fold in consecutive_folds(7, 3)]
+    [[0, 1, 2], [3, 4, 5], [6]]
+    """
+    is_integer = isinstance(fold_size, (int, np.integer)) and not isinstance(fold_size, bool)
+    if not is_integer or not 1 <= fold_size < n_landmarks:
+        raise ValueError(
+            "The 'fold_size' parameter must be a whole number from 1 to one less than the "
+            f"{n_landmarks} landmarks. Got {fold_size!r} instead."
+        )
+    cuts = np.arange(fold_size, n_landmarks, fold_size)
+    return tuple(np.split(np.arange(n_landmarks), cuts))
+
+
+def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
+    """Return whether folds can be left out with the basis of every shape kept.
+
+    Not for warps of one's own, nor for elastic sets too large to form P.
+    """
+    if not isinstance(estimator._model, WarpFamily):
+        return False
+    max_landmarks = (estimator.tuning or DEFAULT).dense_landmarks
+    return isinstance(estimator, DefGPA) or shapes.n_landmarks <= max_landmarks
+
+
+def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
+    """Predict the landmarks of a fold by a fit without them."""
+    shapes = full.shapes
+    no_predictions = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
+    try:
+        alignment = align_without_warning(estimator, shapes.without(fold), screening=False)
+        images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
+    except Exception as error:  # a warp or an estimator of one's own may raise anything
+        return LeftOut(no_predictions, error=error)
+    is_lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)
+    if is_lost.any():
+        names = format_names(shapes.names[i] for i in np.flatnonzero(is_lost.any(axis=1)))
+        reason = f"the warp of shape {names} gives no finite prediction"
+        return LeftOut(no_predictions, error=DefgpaError(reason))
+    remaining = np.delete(full.reference, fold, axis=0)
+    is_shared = alignment.shapes.views >= 2
+    posed = move_to_full_pose(remaining[is_shared], alignment.reference[is_shared], images)
+    return LeftOut(posed, alignment.findings)
+
+
 def collect_predictions(
     full: Alignment,
     left_out: Sequence[LeftOut],
@@ -331,3 +390,28 @@ def collect_predictions(
     )
     predicted[~full.shapes.visible] = np.nan
     return CrossValidation(freeze(predicted), full, folds, fold_size, findings, refitted)
+
+
+def refuse_failed_folds(
+    left_out: Sequence[LeftOut], folds: Sequence[Index], shapes: Shapes
+) -> None:
+    """Raise a DefgpaError that names the landmarks of every fold that could not be fitted."""
+    failed = [
+        (f, outcome.error) for f, outcome in zip(folds, left_out, strict=True) if outcome.error
+    ]
+    landmarks: dict[str, list[str]] = {}  # by reason, each of which is told once
+    for fold, error in failed:
+        labels = format_names(shapes.landmarks[j] for j in fold)
+        landmarks.setdefault(str(error).rstrip("."), []).append(labels)
+    clauses, n_described = [], 0
+    for reason, names in list(landmarks.items())[:3]:
+        others = [f"{len(names) - 3} others"] if len(names) > 3 else []
+        clauses.append(f"{' or '.join([*names[:3], *others])}: {reason}")
+        n_described += len(names)
+    if n_described < len(failed):
+        clauses.append(f"and {len(failed) - n_described} more folds")
+    raise DefgpaError(
+        f"{len(failed)} of {len(folds)} folds cannot be fitted, so there is no cross-validation "
+        f"error. Without landmark {'; '.join(clauses)}. Use smaller folds, or drop the shapes or "
+        "landmarks that hang on so few points."
+    ) from failed[0][1]

@@ -27,7 +27,6 @@ from defgpa.diagnostics.checks import (
 from defgpa.diagnostics.findings import Finding
 from defgpa.errors import DefgpaError, DegenerateShapeError, format_names
 from defgpa.geometry import Geometry, Moments, measure_geometry
-from defgpa.model_selection.folds import LeftOut, move_to_full_pose
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import RootInverse
 from defgpa.solvers.centred_sums import CentredSums
@@ -78,6 +77,16 @@ FREE = 1e-9  # ‖P1‖ over ‖P‖: below, translations are free
 # a fold is fitted at a position of the dial (None: by the deformable method), and its reference is
 # posed like that of the alignment of all landmarks
 Position = tuple[Dial | None, Alignment]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Predictions of the landmarks of a fold by a fit without them; or why there are none."""
+
+    predicted: Array  # (n, N, d), in the frame of the full reference
+    findings: tuple[Finding, ...] = ()
+    error: Exception | None = None
+    reference: Array | None = None  # (m', d): that of the fold, in the same frame
 
 
 class FoldPlan:
@@ -553,6 +562,18 @@ def _pose(
     posed, posed_references = np.split(moved, [n * size], axis=1)
     for i, number in enumerate(folds.numbers.tolist()):
         yield number, LeftOut(posed[i].reshape(n, size, d), findings[i], None, posed_references[i])
+
+
+def move_to_full_pose(full: Array, reference: Array, images: Array) -> Array:
+    """Move predictions with a fold's reference onto the full one.
+
+    By R ∈ O(d) and a translation, no scale, on the landmarks of the fold: both references are
+    (…, m, d), ``images`` are (…, n, N, d): one fold, or a stack of them.
+    """
+    centre, full_centre = (x.mean(axis=-2, keepdims=True) for x in (reference, full))
+    left, _, right = np.linalg.svd((reference - centre).mT @ (full - full_centre))
+    turn = (left @ right)[..., None, :, :]
+    return np.asarray((images - centre[..., None, :, :]) @ turn + full_centre[..., None, :, :])
 
 
 def _add_lone_landmarks(outcome: LeftOut, full: Alignment, shared: Index, fold: Index) -> LeftOut:

@@ -25,16 +25,14 @@ from defgpa.geometry import measure_geometry
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.cross_validation import (
     CrossValidation,
+    align_without_warning,
+    can_keep_bases,
     collect_predictions,
+    consecutive_folds,
     fix_robust_weights,
     leave_folds_out,
 )
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
-from defgpa.model_selection.folds import (
-    align_without_warning,
-    can_keep_bases,
-    consecutive_folds,
-)
 from defgpa.model_selection.smoothing_path import (
     DialSurface,
     SmoothingPath,
