@@ -21,6 +21,7 @@ import defgpa
 from defgpa.images import Frame, rows_down, warp_image
 from defgpa.images._frame import PixelWarp
 from defgpa.images._inverse_map import InverseMap
+from defgpa.warps.thin_plate import ThinPlateBasis
 
 SIZE = (800, 1040)
 Work = Callable[[], object]
@@ -104,6 +105,7 @@ def theirs(image: np.ndarray, warp: defgpa.Warp, pixels: np.ndarray):
     except ImportError:
         print("  scikit-image is not installed: nothing to compare with")
         return
+    assert isinstance(warp.basis, ThinPlateBasis)
     controls = warp.basis.control_points
     own = transform.ThinPlateSplineTransform.from_estimate(warp(controls), controls)
     for name, inverse in (("its own spline", own), ("our spline", warp.inverse())):

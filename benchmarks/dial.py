@@ -26,6 +26,7 @@ import numpy as np
 import defgpa
 from defgpa.datasets import smooth_family
 from defgpa.model_selection import cross_validate, select_smoothing
+from defgpa.model_selection.smoothing_path import DialSurface
 from proportions import DATA, size_of
 
 FILES = DATA.parent / "files"
@@ -154,6 +155,7 @@ def judged(own: Set) -> Judged:
     plain = cross_validate(defgpa.EuclideanGPA(scaling=True), own.points, own.fold_size)
     soft = select_smoothing(defgpa.DefGPA(), own.points, fold_size=own.fold_size)
     dial = select_smoothing(defgpa.ElasticGPA(), own.points, fold_size=own.fold_size)
+    assert isinstance(dial, DialSurface)
     unit = 100.0 / size_of(dial.alignment.reference)
     return Judged(
         100.0 * plain.error / size_of(plain.reference),

@@ -10,6 +10,7 @@ import numpy as np
 import defgpa
 from defgpa import Affine, DefGPA, ElasticGPA, EuclideanGPA, Shapes, ThinPlateSpline
 from defgpa.datasets import make_faces, make_livers, smooth_family
+from defgpa.warps.thin_plate import ThinPlateBasis
 from peers import (
     CITED,
     geomstats_similarity,
@@ -211,6 +212,7 @@ def evaluation() -> dict:
     from scipy.interpolate import RBFInterpolator
 
     warp = tps(5).fit(points(4, 300)).warps_[0]
+    assert isinstance(warp.basis, ThinPlateBasis)
     controls = warp.basis.control_points
     places = np.random.default_rng(0).normal(size=(1_000_000, 3))
     peer = RBFInterpolator(controls, warp(controls), kernel="linear", degree=1)
@@ -232,7 +234,8 @@ def leave_one_out() -> dict:
 
 
 def image() -> dict:
-    from bench_images import SIZE, Frame, image_and_warp, ours, theirs
+    from bench_images import SIZE, image_and_warp, ours, theirs
+    from defgpa.images import Frame
 
     picture, warp = image_and_warp()
     *_, mine = next(iter(ours(picture, warp, Frame((0.0, 0.0), SIZE))))
