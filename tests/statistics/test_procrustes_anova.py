@@ -145,6 +145,24 @@ def test_means_of_groups_are_taken_at_the_same_covariate():
     assert actual.p[0, 1] > 0.05
 
 
+def test_a_covariate_of_the_formula_is_held_at_its_mean_as_rrpp_does():
+    """Where slopes differ, means of groups do with the size: that of the mean logarithm here."""
+    rng = np.random.default_rng(11)
+    dose, kind, site = rng.uniform(1, 9, 30), rng.permutation(list("aab") * 10), list("uvvuu") * 6
+    x = tangent_space(rng.normal(size=(5, 3)) + 0.1 * rng.normal(size=(30, 5, 3)))
+    data = {"dose": dose, "kind": kind, "site": site}
+    model = procrustes_anova("shape ~ log(dose) * kind + site", x, data, 9, superimpose=False)
+    is_b, is_v, logs = kind == "b", np.array(site) == "v", np.log(dose)
+    columns = np.column_stack([np.ones(30), logs, is_b, is_v, logs * is_b])
+    at_mean = np.column_stack(
+        [np.ones(30), np.full(30, logs.mean()), is_b, is_v, logs.mean() * is_b]
+    )
+    expected = at_mean @ np.linalg.lstsq(columns, x.reshape(30, -1), rcond=None)[0]
+    means = [expected[kind == name].mean(axis=0) for name in "ab"]
+    actual = model.pairwise("kind").distances[0, 1]
+    assert actual == pytest.approx(np.linalg.norm(means[0] - means[1]), rel=1e-9)
+
+
 def test_pairs_can_be_tested_against_a_null_model_of_ones_own(salamanders):
     free = salamanders.pairwise("species:site")
     held = salamanders.pairwise("species:site", null="species + site")

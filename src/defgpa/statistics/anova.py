@@ -151,8 +151,9 @@ class ProcrustesAnova(EffectRows):
     ) -> PairwiseDistances:
         """Return the distances between the mean shapes of groups, with P and Z.
 
-        Means are those of the model, with numbers among the data held at their own means. Where
-        the model pools imputations, distances are their means, as observed and as permuted.
+        Means are those of the model, with covariates of the formula held at their means, as RRPP
+        does: of ``log(size)``, the mean logarithm. Where the model pools imputations, distances are
+        their means, as observed and as permuted.
 
         Parameters
         ----------

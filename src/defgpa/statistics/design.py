@@ -120,6 +120,33 @@ class Design:
         except _import_formulaic().errors.FormulaicError as error:
             raise DefgpaError(f"These data do not fit the model. {_format_error(error)}") from None
 
+    def hold_covariates(self) -> tuple[Array, Array]:
+        """Return columns (n, k) that span the model, and these with all covariates at their means.
+
+        Covariates are those of the formula: of log(size) the mean logarithm is held, as by RRPP.
+        """
+        names = self.spec.variables_by_source.get("data", ())
+        if set(map(str, names)) <= set(self.factors):
+            return self.columns, self.columns
+        actual, held = [], []
+        for term in self.spec.formula:
+            values = means = np.ones((len(self.columns), 1))
+            for factor in map(str, term.factors):
+                columns, is_covariate = self._encode(factor)
+                values = _multiply_columns(values, columns)
+                constant = np.broadcast_to(columns.mean(axis=0), columns.shape)
+                means = _multiply_columns(means, constant if is_covariate else columns)
+            actual.append(values)
+            held.append(means)
+        return np.hstack(actual), np.hstack(held)
+
+    def _encode(self, factor: str) -> tuple[Array, bool]:
+        """Return the columns (n, k) of a factor of a term, and whether it is a covariate."""
+        matrix = _import_formulaic().model_matrix(f"0 + {factor}", self.data, context=_CONTEXT)
+        names = matrix.model_spec.variables_by_source.get("data", ())
+        is_number = all(self.data[name].dtype.kind in "iuf" for name in names)
+        return np.asarray(matrix, dtype=np.float64), is_number and not factor.startswith("C(")
+
     @property
     def factors(self) -> tuple[str, ...]:
         """The columns of the data that the model treats as groups."""
@@ -148,6 +175,11 @@ class Design:
             for name in map(str, self.data.columns)
             if name in words and _could_be_groups(self.data[name])
         )
+
+
+def _multiply_columns(left: Array, right: Array) -> Array:
+    """Return the products (n, k l) of all columns of two arrays (n, k) and (n, l)."""
+    return np.einsum("nk,nl->nkl", left, right).reshape(len(left), -1)
 
 
 def _contains(term: str, smaller: str) -> bool:

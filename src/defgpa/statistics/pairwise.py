@@ -1,7 +1,8 @@
 """Pairwise distances between mean shapes of groups, tested by permutation.
 
-With X the columns of the model and rows L for the groups, the mean shapes are L X⁺ Y. Permuting the
-residuals of a model that does not know the groups permutes the columns of L X⁺.
+With X the columns of the model and rows L for the groups, in which covariates have their means over
+all shapes, the mean shapes are L X⁺ Y. Permuting the residuals of a model that does not know the
+groups permutes the columns of L X⁺.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from defgpa.statistics.permutation import (
     p_values,
 )
 from defgpa.statistics.provenance import Provenance
+
+_ALIASED = 1e-9  # relative: the singular value of a column that others explain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +83,10 @@ def pairwise_distances(
     names, codes = encode_groups(labels, n, "groups")
     if len(names) < 2:
         raise DefgpaError(f"There must be at least 2 groups to compare; got only {names[0]!r}.")
-    means = _average_rows(model, codes) @ np.linalg.pinv(model.columns)
+    columns, held = model.hold_covariates()
+    averages = np.stack([held[codes == g].mean(axis=0) for g in range(len(names))])
+    scales = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(np.float64).tiny)
+    means = averages / scales @ np.linalg.pinv(columns / scales, rcond=_ALIASED)
     terms, reduced = _reduce_model(model, factors, null)
     first, second = np.triu_indices(len(names), 1)
     pooled_observed, pooled_chance = [], []
@@ -131,18 +137,6 @@ def _label_shapes(
             )
     values = [model.data[factor].astype(str) for factor in factors]
     return [".".join(row) for row in zip(*values, strict=True)], factors
-
-
-def _average_rows(model: Design, codes: Index) -> Array:
-    """Average the rows of each group, with covariates at their means over all shapes: L (g, k)."""
-    rows = model.columns
-    if not {str(name) for name in model.spec.variables_by_source["data"]} <= set(model.factors):
-        data = model.data.copy()
-        for name in data.columns:
-            if not _is_factor(model, str(name)):
-                data[name] = float(data[name].mean())
-        rows = model.rows(data)
-    return np.stack([rows[codes == g].mean(axis=0) for g in range(codes.max() + 1)])
 
 
 def _reduce_model(model: Design, factors: Sequence[str], null: str | None) -> tuple[str, Array]:
