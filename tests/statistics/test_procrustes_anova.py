@@ -145,6 +145,26 @@ def test_means_of_groups_are_taken_at_the_same_covariate():
     assert actual.p[0, 1] > 0.05
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            {"kind": ["b", "c"], "year": [1, 1], "dose": [1.0, 1.0]},
+            "no 'kind' 'c'; it has 'a', 'b'",
+        ),
+        ({"kind": ["a"], "year": [3], "dose": [1.0]}, "no 'year' '3'; it has '1', '2'"),
+        ({"kind": ["a"], "year": [1], "dose": [np.nan]}, "dose has no value .*1 empty cell"),
+        ({"kind": ["a"], "year": [1]}, "dose"),
+    ],
+)
+def test_nothing_is_predicted_for_what_the_model_does_not_have(data, words):
+    """An unknown level was the first one of the model to formulaic."""
+    columns = {"kind": list("ab") * 8, "year": [1, 1, 2, 2] * 4, "dose": np.arange(16.0)}
+    model = procrustes_anova("shape ~ kind + C(year) + dose", noisy(), columns, 9)
+    with pytest.raises((DefgpaError, ShapeError), match=words):
+        model.predict(data)
+
+
 def test_a_covariate_of_the_formula_is_held_at_its_mean_as_rrpp_does():
     """Where slopes differ, means of groups do with the size: that of the mean logarithm here."""
     rng = np.random.default_rng(11)

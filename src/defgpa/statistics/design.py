@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from defgpa.arrays import Array
-from defgpa.errors import DefgpaError, ShapeError, import_extra
+from defgpa.errors import DefgpaError, ShapeError, format_names, import_extra
 from defgpa.io.covariates import Columns
 from defgpa.statistics.formula import check_formula, split_formula
 from defgpa.statistics.variance_ratios import ModelTerms
@@ -115,10 +115,27 @@ class Design:
 
     def rows(self, data: pd.DataFrame) -> Array:
         """Build the model matrix (k, columns) of other data."""
+        table = _make_table(data)
+        self._refuse_unknown_levels(table)
         try:
-            return np.asarray(self.spec.get_model_matrix(_make_table(data)), dtype=np.float64)
+            return np.asarray(self.spec.get_model_matrix(table), dtype=np.float64)
         except _import_formulaic().errors.FormulaicError as error:
             raise DefgpaError(f"These data do not fit the model. {_format_error(error)}") from None
+        except ValueError as error:
+            gap = _explain_gap("a column", str(error), table)
+            raise ShapeError(f"These data do not fit the model: {gap}. Fill it.") from None
+
+    def _refuse_unknown_levels(self, table: pd.DataFrame) -> None:
+        """Raise a DefgpaError if a factor has a level that the model has no mean of."""
+        for factor in self.factors:
+            levels = dict.fromkeys(self.data[factor])
+            values = table.get(factor, ())
+            unknown = [value for value in values if value == value and value not in levels]
+            if unknown:
+                raise DefgpaError(
+                    f"The model has no {factor!r} {format_names(unknown)}; it has "
+                    f"{format_names(levels)}."
+                )
 
     def hold_covariates(self) -> tuple[Array, Array]:
         """Return columns (n, k) that span the model, and these with all covariates at their means.
@@ -226,7 +243,10 @@ def design(
             f"The formula {formula!r} cannot be used. {reason} The data have: {names}."
         ) from None
     except ValueError as error:
-        raise ShapeError(_explain_gaps(formula, str(error), table)) from None
+        gap = _explain_gap(formula, str(error), table)
+        raise ShapeError(
+            f"The data of {formula!r} have gaps: {gap}. Fill them, or drop these shapes."
+        ) from None
     spans = {str(term): span for term, span in matrix.model_spec.term_slices.items()}
     if spans.pop("1", None) is None:
         raise DefgpaError(f"The formula {formula!r} must keep its intercept: drop '0 +' or '- 1'.")
@@ -255,7 +275,7 @@ def _refuse_constants(used: pd.DataFrame) -> None:
         )
 
 
-def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:
+def _explain_gap(formula: str, message: str, table: pd.DataFrame) -> str:
     """Explain which term of a formula has no value for some shapes."""
     quoted = re.search("`(.+?)`", message)
     term = quoted[1] if quoted else formula
@@ -263,10 +283,7 @@ def _explain_gaps(formula: str, message: str, table: pd.DataFrame) -> str:
     if term in table.columns:
         n_empty = int(table[term].isna().sum())
         reason = f"the column has {n_empty} empty cell{'s' * (n_empty > 1)}"
-    return (
-        f"The data of {formula!r} have gaps: {term} has no value for some shapes ({reason}). "
-        "Fill them, or drop these shapes."
-    )
+    return f"{term} has no value for some shapes ({reason})"
 
 
 def make_orthonormal_bases(intercept: Array, blocks: Sequence[Array]) -> list[Array]:
