@@ -204,6 +204,9 @@ def test_numbers_make_groups_as_words_do_and_a_covariate_has_none():
     assert expected.distances.max() > 0.01
     np.testing.assert_allclose(actual.distances, expected.distances, **EXACT)
     np.testing.assert_allclose(actual.p, expected.p)
+    quoted = {"my number": numbers}
+    again = procrustes_anova("shape ~ C(`my number`) + size", x, quoted, 19).pairwise("my number")
+    np.testing.assert_allclose(again.p, expected.p)
     with pytest.raises(DefgpaError, match=r"Write C\(number\) in the formula"):
         procrustes_anova("shape ~ number + size", x, data, 19).pairwise("number")
 

@@ -168,7 +168,7 @@ class Design:
     def factors(self) -> tuple[str, ...]:
         """The columns of the data that the model treats as groups."""
         names = dict.fromkeys(name for term in self.terms for name in term.split(":"))
-        bare = [re.sub(r"^C\((.*)\)$", r"\1", name).strip("`") for name in names]
+        bare = [strip_markup(name) for name in names]
         return tuple(
             name
             for name, word in zip(bare, names, strict=True)
@@ -197,6 +197,11 @@ class Design:
 def _multiply_columns(left: Array, right: Array) -> Array:
     """Return the products (n, k l) of all columns of two arrays (n, k) and (n, l)."""
     return np.einsum("nk,nl->nkl", left, right).reshape(len(left), -1)
+
+
+def strip_markup(name: str) -> str:
+    """Return the column that a term has, as it is or as ``C(…)``, without backticks."""
+    return re.sub(r"^C\((.*)\)$", r"\1", name).strip("`")
 
 
 def _contains(term: str, smaller: str) -> bool:

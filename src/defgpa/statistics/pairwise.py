@@ -17,7 +17,7 @@ from defgpa.arrays import Array, Index
 from defgpa.errors import DefgpaError
 from defgpa.formatting import align_columns
 from defgpa.statistics.box_cox import effect_size
-from defgpa.statistics.design import Design, design
+from defgpa.statistics.design import Design, design, strip_markup
 from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.pairs import PairRows, fill_pairs
 from defgpa.statistics.permutation import (
@@ -158,8 +158,8 @@ def _reduce_model(model: Design, factors: Sequence[str], null: str | None) -> tu
 def _is_factor(model: Design, column: str) -> bool:
     """Return whether a column is of words, or of numbers that ``C(…)`` makes a factor of."""
     is_number = model.data[column].dtype.kind in "iuf"
-    return not is_number or any(f"C({column})" in term.split(":") for term in model.terms)
+    return not is_number or column in model.factors
 
 
 def _contains(term: str, factor: str) -> bool:
-    return any(name in (factor, f"C({factor})") for name in term.split(":"))
+    return factor in map(strip_markup, term.split(":"))
