@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,15 +20,15 @@ from defgpa.alignment import (
     register_shape,
 )
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
-from defgpa.arrays import Array
+from defgpa.arrays import Array, Index
 from defgpa.diagnostics.checks import (
     check_hinge,
     find_common_landmarks,
     keep_common_landmarks,
 )
-from defgpa.diagnostics.findings import Finding, warn_about
+from defgpa.diagnostics.findings import warn_about
 from defgpa.diagnostics.rejection import Rejection, check_rejection
-from defgpa.diagnostics.screening import add_deformation_finding, check_input
+from defgpa.diagnostics.screening import add_input_findings
 from defgpa.errors import DefgpaError
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, Motions, procrustes_distance
@@ -89,7 +90,23 @@ class AlignmentEstimator(SklearnInterface):
             settings = check_robust(self.robust, type(self).__name__)
             if settings is not None:
                 return self._align_robustly(as_specimens(shapes).require_alignable(), settings)
-        return self._add_input_findings(*self._fit_shapes(shapes))
+        return self.align_with_problem(shapes)[0]
+
+    def align_with_problem(
+        self, shapes: ShapesLike
+    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+        """Align shapes by least squares and check them; return the eliminated warps, too.
+
+        Returns
+        -------
+        Alignment
+            As of ``align``.
+        DeformableProblem, ElasticProblem or None
+            The warps as they were eliminated, where they were.
+        """
+        alignment, problem = self._fit_shapes(shapes)
+        measure = partial(self.measure_influence, alignment, problem)
+        return add_input_findings(alignment, self.tuning or DEFAULT, measure), problem
 
     def _fit_shapes(
         self, shapes: ShapesLike
@@ -125,7 +142,9 @@ class AlignmentEstimator(SklearnInterface):
             core.points, core.relative_weights, fit, settings, self._schedule
         )
         rejection = spread_over_landmarks(estimated, shapes, shared)
-        fitted = self._add_input_findings(self._solve(weigh_shapes(shapes, rejection)))
+        fitted = self._solve(weigh_shapes(shapes, rejection))
+        measure = partial(self.measure_influence, fitted, None)
+        fitted = add_input_findings(fitted, self.tuning or DEFAULT, measure)
         return self._add_rejection(fitted, shapes, rejection)
 
     def _add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
@@ -166,51 +185,28 @@ class AlignmentEstimator(SklearnInterface):
         """
         raise NotImplementedError
 
-    def _add_input_findings(
+    def measure_influence(
         self,
-        alignment: Alignment,
-        problem: DeformableProblem | ElasticProblem | None = None,
-    ) -> Alignment:
-        """Check the shapes of an alignment, and add what is found to its findings.
-
-        Where deformable warps as they were eliminated are given (``problem``), the influence of
-        doubtful landmarks follows from them; otherwise the shapes are fitted without each.
-        """
-        tuning = self.tuning or DEFAULT
-        findings = [
-            self._measure_influence(finding, alignment, problem)
-            for finding in check_input(alignment, tuning)
-        ]
-        all_findings = (*alignment.findings, *findings)
-        return replace(alignment, findings=add_deformation_finding(all_findings, alignment, tuning))
-
-    def _measure_influence(
-        self,
-        finding: Finding,
         alignment: Alignment,
         problem: DeformableProblem | ElasticProblem | None,
-    ) -> Finding:
-        """Add to a finding on landmarks of a shape how the reference changes without them."""
-        shapes, max_landmarks = alignment.shapes, (self.tuning or DEFAULT).refitted_landmarks
-        if not (finding.landmarks and finding.shapes and shapes.visible.size < max_landmarks):
-            return finding
-        shape = shapes.index(finding.shapes[0])
-        doubtful = np.array([shapes.landmarks.index(label) for label in finding.landmarks])
-        try:
-            change = None
-            if isinstance(problem, DeformableProblem):
-                change = problem.measure_influence(shape, doubtful, shapes)
-            if change is None:
-                points = np.array(shapes.points)
-                points[shape, doubtful] = np.nan
-                refitted = self._solve(shapes.with_points(points))
-                shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
-                change = procrustes_distance(
-                    refitted.reference[shared], alignment.reference[shared]
-                )
-        except DefgpaError:  # the others are not linked without it
-            return finding
-        return replace(finding, values={**finding.values, "change": change})
+        shape: int,
+        landmarks: Index,
+    ) -> float:
+        """Measure by how much the reference would change without some landmarks of a shape.
+
+        Where deformable warps as they were eliminated are given (``problem``), that follows from
+        them; otherwise the shapes are fitted without the landmarks.
+        """
+        shapes = alignment.shapes
+        if isinstance(problem, DeformableProblem):
+            change = problem.measure_influence(shape, landmarks, shapes)
+            if change is not None:
+                return change
+        points = np.array(shapes.points)
+        points[shape, landmarks] = np.nan
+        refitted = self._solve(shapes.with_points(points))
+        shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
+        return procrustes_distance(refitted.reference[shared], alignment.reference[shared])
 
     def _solve(self, shapes: ShapesLike) -> Alignment:
         """Align shapes without checking them for mistakes."""

@@ -7,8 +7,9 @@ landmarks, outlying shapes, shapes of a very different size (other units?) and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -16,12 +17,12 @@ from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
 from defgpa.alignment import Alignment, average
-from defgpa.arrays import Array, Mask, median_of_finite, rms, rms_radius
+from defgpa.arrays import Array, Index, Mask, median_of_finite, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
 from defgpa.diagnostics.wording import name_option
-from defgpa.errors import ShapeError
+from defgpa.errors import DefgpaError, ShapeError
 from defgpa.geometry import compute_moments, measure_geometry
 from defgpa.procrustes import ORTHOGONAL_SIMILARITY, fit_motions
 from defgpa.shapes import Shapes
@@ -148,6 +149,26 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     side = find_sides(compute_moments(axes, geometry), np.eye(shapes.n_dims))
     names = tuple(compress(shapes.names, side.votes * side.majority < 0))
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
+
+
+def add_input_findings(
+    alignment: Alignment, tuning: Tuning, measure_influence: Callable[[int, Index], float]
+) -> Alignment:
+    """Check the shapes of an alignment, and add what is found to its findings.
+
+    ``measure_influence`` takes the number of a shape and those of doubtful landmarks of it, and
+    returns by how much the reference would change without them. It may raise a DefgpaError.
+    """
+    shapes, findings = alignment.shapes, list(alignment.findings)
+    for finding in check_input(alignment, tuning):
+        values = finding.values
+        if finding.landmarks and finding.shapes and shapes.visible.size < tuning.refitted_landmarks:
+            doubtful = np.array([shapes.landmarks.index(label) for label in finding.landmarks])
+            with suppress(DefgpaError):  # the others may not be linked without them
+                change = measure_influence(shapes.index(finding.shapes[0]), doubtful)
+                values = {**values, "change": change}
+        findings.append(replace(finding, values=values))
+    return replace(alignment, findings=add_deformation_finding(tuple(findings), alignment, tuning))
 
 
 def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:

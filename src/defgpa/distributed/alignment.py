@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array
 from defgpa.diagnostics.findings import Finding, warn_about
+from defgpa.diagnostics.screening import add_input_findings
 from defgpa.diagnostics.solution import SpectralDiagnostics
 from defgpa.distributed import work
 from defgpa.distributed.cluster import Cluster
@@ -193,7 +194,10 @@ def align(
     if (
         cluster_set.visible.size <= method.tuning.screened_landmarks
     ):  # few enough to be looked at here
-        result = replace(result, findings=chosen._add_input_findings(result.gather()).findings)
+        gathered = result.gather()
+        measure = partial(chosen.measure_influence, gathered, None)
+        checked = add_input_findings(gathered, method.tuning, measure)
+        result = replace(result, findings=checked.findings)
     warn_about(result.findings)
     return result
 

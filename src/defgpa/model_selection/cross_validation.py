@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
-from defgpa.alignment import Alignment, average
+from defgpa.alignment import Alignment, apply_warps, average
 from defgpa.alignment_problems import DeformableProblem, ElasticProblem
 from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
@@ -36,6 +36,8 @@ from defgpa.model_selection.parallel import run_in_parallel
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
 from defgpa.tuning import DEFAULT
 from defgpa.warps import WarpFamily
+
+_S = TypeVar("_S", bound=ShapesLike)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +222,7 @@ def cross_validate(
     >>> bending.predicted.shape
     (6, 30, 2)
     """
-    unweighted, weighted, rejections = fix_robust_weights(estimator, as_shapes(shapes))
+    unweighted, weighted, rejections = fix_robust_weights(estimator, shapes)
     full, problem = fit_all_landmarks(unweighted, weighted)
     full = replace(full, findings=(*rejections, *full.findings))
     if full.findings:
@@ -231,7 +233,7 @@ def cross_validate(
     return result
 
 
-def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tuple[Finding, ...]]:
+def fix_robust_weights(estimator: Any, shapes: _S) -> tuple[Any, _S | Shapes, tuple[Finding, ...]]:
     """Estimate the landmark weights of a robust estimator once, and keep them.
 
     Returns
@@ -246,35 +248,33 @@ def fix_robust_weights(estimator: Any, shapes: Shapes) -> tuple[Any, Shapes, tup
     """
     if not getattr(estimator, "robust", False):
         return estimator, shapes, ()
-    alignment = clone(estimator).align(shapes)
+    alignment = estimator.align(shapes)
     unweighted = clone(estimator).set_params(robust=False)
     rejections = tuple(f for f in alignment.findings if f.problem in REJECTION_PROBLEMS)
-    return unweighted, weigh_shapes(shapes, alignment.rejection), rejections
+    return unweighted, weigh_shapes(alignment.shapes, alignment.rejection), rejections
 
 
 def fit_all_landmarks(
-    estimator: Any, shapes: Shapes
+    estimator: Any, shapes: ShapesLike
 ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
-    """Fit a copy of an estimator; its findings are in the result, and none is a warning.
+    """Fit an estimator, unchanged; its findings are in the result, and none is a warning.
 
     The warps as they were eliminated are returned, too, where folds can be left out of them.
     """
     if type(estimator) not in (DefGPA, ElasticGPA):
         return align_without_warning(estimator, shapes), None
-    alignment, problem = estimator._fit_shapes(shapes)
-    return estimator._add_input_findings(alignment, problem), problem
+    return estimator.align_with_problem(shapes)
 
 
-def align_without_warning(estimator: Any, shapes: Shapes, screening: bool = True) -> Alignment:
-    """Align shapes by a copy of the estimator; findings are in the result, none is a warning.
+def align_without_warning(estimator: Any, shapes: ShapesLike, screening: bool = True) -> Alignment:
+    """Align shapes by an estimator, unchanged; findings are in the result, none is a warning.
 
     ``screening`` tells whether estimators of this package look for mistakes in their input.
     """
-    copy = clone(estimator, safe=False)
-    if getattr(type(copy), "fit", None) is AlignmentEstimator.fit:
-        return copy.align(shapes) if screening else copy._solve(shapes)
+    if getattr(type(estimator), "fit", None) is AlignmentEstimator.fit:
+        return estimator.align(shapes) if screening else estimator._solve(shapes)
     with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
-        alignment = copy.fit(shapes).alignment_
+        alignment = clone(estimator, safe=False).fit(as_shapes(shapes)).alignment_
     assert isinstance(alignment, Alignment)
     return alignment
 
@@ -355,7 +355,7 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     no_predictions = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
         alignment = align_without_warning(estimator, shapes.without(fold), screening=False)
-        images = np.stack([warp(x[fold]) for warp, x in zip(alignment.warps, shapes, strict=True)])
+        images = apply_warps(shapes.points[:, fold], alignment.warps)
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(no_predictions, error=error)
     is_lost = shapes.visible[:, fold] & ~np.isfinite(images).all(axis=2)

@@ -9,7 +9,7 @@ fitted one by one by ``fit_reference``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -172,7 +172,7 @@ def predict_folds(
     with use_threads(1):
         solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
         for i, numbers in enumerate(plan.blocks):
-            errors, folds = solver.leave_out(numbers, plan.make_sums(i))
+            errors, folds = solver.leave_out(plan, i)
             for (dial, full), by_fold in zip(positions, outcomes, strict=True):
                 by_fold.update(errors)
                 full_reference = full.reference[plan.shared]
@@ -196,34 +196,34 @@ def find_impossible_folds(problem: DeformableProblem, plan: FoldPlan) -> dict[in
     """Return the folds, by number, without which shapes fall apart or a warp is open."""
     solver, impossible = FoldSolver(problem), dict[int, LeftOut]()
     with use_threads(1):
-        for i, numbers in enumerate(plan.blocks):
-            impossible |= solver.leave_out(numbers, plan.make_sums(i))[0]
+        for i in range(len(plan.blocks)):
+            impossible |= solver.leave_out(plan, i)[0]
     return impossible
 
 
-@dataclass(frozen=True, eq=False)
 class FoldSolver:
-    """What the folds of a problem have in common."""
+    """What the folds of a problem have in common.
 
-    problem: DeformableProblem
+    Attributes
+    ----------
+    matrix : ndarray of shape (m, m) or None
+        P, where it is formed.
+    weights : ndarray of shape (n, m)
+        Γ.
+    """
 
-    @cached_property
-    def matrix(self) -> Array | None:
-        """P, where it is formed."""
-        cost, tuning = self.problem.cost, self.problem.method.tuning
-        return cost.dense() if len(cost.totals) <= tuning.dense_landmarks else None
+    def __init__(self, problem: DeformableProblem) -> None:
+        cost, geometry = problem.cost, problem.local.geometry
+        is_formed = cost.n_landmarks <= problem.method.tuning.dense_landmarks
+        weights = geometry.visible if geometry.weights is None else geometry.weights
+        self.problem = problem
+        self.matrix = cost.dense() if is_formed else None
+        self.weights: Array = np.asarray(weights, dtype=np.float64)
 
     @cached_property
     def inverse(self) -> Preconditioner:
         """An approximation of P⁻¹."""
         return self.problem.cost.preconditioner()
-
-    @cached_property
-    def weights(self) -> Array:
-        """(n, m): Γ."""
-        geometry = self.problem.local.geometry
-        weights = geometry.visible if geometry.weights is None else geometry.weights
-        return np.asarray(weights, dtype=np.float64)
 
     @cached_property
     def features(self) -> FeatureSpace | None:
@@ -240,23 +240,21 @@ class FoldSolver:
         can_hold = has_metric and is_free and FeatureSpace.can_hold(cost)
         return FeatureSpace(cost, self.weights) if can_hold else None
 
-    def leave_out(
-        self, numbers: Index, sums: CentredSums
-    ) -> tuple[dict[int, LeftOut], Folds | None]:
-        """Leave folds out of every shape; return those that cannot be with the reason, by number.
+    def leave_out(self, plan: FoldPlan, block: int) -> tuple[dict[int, LeftOut], Folds | None]:
+        """Leave the folds of a block out of every shape.
 
-        The others are None where there are none.
+        Returns
+        -------
+        dict
+            Those that cannot be left out, by number, with the reason.
+        Folds or None
+            The others; None where there are none.
         """
-        left_out, remaining = sums.left_out, sums.remaining
-        local, cost = self.problem.local, self.problem.cost
+        numbers, sums = plan.blocks[block], plan.make_sums(block)
+        left_out, remaining, local = sums.left_out, sums.remaining, self.problem.local
         (n, _), size = local.visible.shape, left_out.shape[1]
-        forms: LeftOutForms | LeftOutFeatures
-        if self.matrix is None:
-            forms = leave_out_features(cost, self.weights, left_out, remaining)
-        else:
-            rows = cost.residual_rows(left_out.ravel()).reshape(n, *left_out.shape, -1)
-            is_visible = np.moveaxis(local.visible[:, left_out], 1, 0)
-            forms = leave_out(np.moveaxis(rows, 1, 0), is_visible, left_out, remaining)
+        leave = leave_out_features if self.matrix is None else leave_out
+        forms = leave(self.problem.cost, self.weights, left_out, remaining)
         # whichever landmarks are left out, shapes that share so many more stay linked
         groups = group_shapes(
             local.visible, lambda shared: shared.sum(axis=1) > local.n_dims + size
@@ -343,6 +341,14 @@ class FoldSolver:
         spectra = [find_cheapest_axes(c, method, count, start[c.remaining]) for c in costs]
         return stack_spectra(spectra)
 
+    def fit_fold(self, folds: Folds, chosen: int) -> tuple[Folds, ReferenceFit]:
+        """Find the reference of one fold by ``fit_reference``, on its shapes and cost."""
+        problem, remaining = self.problem, folds.sums.remaining[chosen]
+        shapes, cost = self.restrict(remaining), self.make_cost(folds, chosen)
+        start = problem.fit.spectrum.axes[remaining]
+        fit = fit_reference(shapes, cost, problem.method, start)
+        return folds.take(np.array([chosen])), fit[None]
+
 
 def predict_deformable(
     solver: FoldSolver, folds: Folds, dial: Dial | None, full_reference: Array
@@ -380,7 +386,7 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
     problem, remaining = solver.problem, folds.sums.remaining
     rank, method, n_shapes = problem.local.rank, problem.method, problem.cost.n_shapes
     if not method.by_rigidity:
-        yield from _fit_one_by_one(solver, folds, range(len(remaining)))
+        yield from (solver.fit_fold(folds, i) for i in range(len(remaining)))
         return
     spectrum = solver.find_axes(folds, rank)
     moments = folds.sums.moments(spectrum.axes)
@@ -392,7 +398,7 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
             visible = problem.local.visible[:, remaining[i]]
             cohesion = compute_cohesion(spectrum.axes[i], spectrum.next_vector[i], visible, rank)
             is_open[i] = cohesion < method.tuning.hinge_cohesion
-    yield from _fit_one_by_one(solver, folds, np.flatnonzero(is_open).tolist())
+    yield from (solver.fit_fold(folds, i) for i in np.flatnonzero(is_open).tolist())
     if is_open.all():
         return
     counts, wide = count_agreed_axes(
@@ -429,18 +435,6 @@ def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, R
         )
 
 
-def _fit_one_by_one(
-    solver: FoldSolver, folds: Folds, chosen: Iterable[int]
-) -> Iterator[tuple[Folds, ReferenceFit]]:
-    """Find the reference of some of the folds by ``fit_reference``, each on its shapes and cost."""
-    problem, remaining = solver.problem, folds.sums.remaining
-    for i in chosen:
-        start = problem.fit.spectrum.axes[remaining[i]]
-        shapes, cost = solver.restrict(remaining[i]), solver.make_cost(folds, i)
-        fit = fit_reference(shapes, cost, problem.method, start)
-        yield folds.take(np.array([i])), fit[None]
-
-
 def _fit_proportions(
     solver: FoldSolver, folds: Folds, spectrum: Spectrum, moments: Moments
 ) -> tuple[Proportions, Index]:
@@ -475,11 +469,8 @@ def _check_folds(solver: FoldSolver, folds: Folds, fit: ReferenceFit) -> list[tu
     for i in np.flatnonzero(is_off_centre | _find_doubtful_folds(problem, fit)).tolist():
         landmarks = [local.landmarks[int(j)] for j in remaining[i]]
         shapes = replace(local, landmarks=landmarks, visible=local.visible[:, remaining[i]])
-        translation = np.zeros((len(landmarks), 1))
-        if is_off_centre[i]:
-            translation = solver.make_cost(folds, i).multiply(translation + 1.0)
-        method, cost = problem.method, problem.cost
-        _, findings[i] = diagnose_reference(shapes, cost, method, fit[i], translation)
+        cost = solver.make_cost(folds, i)
+        _, findings[i] = diagnose_reference(shapes, cost, problem.method, fit[i], problem.cost)
     return findings
 
 

@@ -14,7 +14,7 @@ from heapq import nsmallest
 
 import numpy as np
 
-from defgpa.arrays import Array, Index, sum_arrays
+from defgpa.arrays import Array, sum_arrays
 from defgpa.geometry import Geometry
 from defgpa.solvers.columns import store_column_factor, stream_factor
 from defgpa.solvers.eigen import WarpCost
@@ -110,17 +110,6 @@ class ResidualCost(WarpCost):
         total = -sum(grams[1:], start=grams[0])
         np.einsum("mm->m", total)[...] += self.totals
         return np.asarray(0.5 * (total + total.T))
-
-    def residual_rows(self, landmarks: Index) -> Array:
-        """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
-        forms = []
-        for factor in self.factors:
-            batch, features = factor.batch, factor.feature_rows(landmarks)
-            form = -features.mT @ factor.stack_rows().reshape(*features.shape[:2], -1)
-            weights = batch.visible if batch.weights is None else batch.weights
-            form[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
-            forms.append(form)
-        return np.concatenate(forms)
 
     def preconditioner(self) -> LowRankInverse:
         """Return a cheap approximation of P⁻¹."""

@@ -140,8 +140,7 @@ def fit_deformable(shapes: ShapeSet, cost: WarpCost, method: Method) -> Deformab
         The reference (m, d), Λ, the warps' coefficients, diagnostics and findings.
     """
     fit = fit_reference(shapes, cost, method)
-    translation = cost.multiply(np.ones((len(fit.reference), 1)))
-    diagnostics, findings = diagnose_reference(shapes, cost, method, fit, translation)
+    diagnostics, findings = diagnose_reference(shapes, cost, method, fit, cost)
     return DeformableFit(
         **vars(fit),
         coefficients=cost.fit_warps(fit.reference),
@@ -262,19 +261,19 @@ def count_agreed_axes(
 
 
 def diagnose_reference(
-    shapes: ShapeSet, cost: WarpCost, method: Method, fit: ReferenceFit, translation: Array
+    shapes: ShapeSet, cost: Cost, method: Method, fit: ReferenceFit, warp_cost: WarpCost
 ) -> tuple[SpectralDiagnostics, tuple[Finding, ...]]:
     """Collect the diagnostics of a reference, and what they find.
 
     Parameters
     ----------
     shapes : ShapeSet
-    cost : WarpCost
-        Of the warps: that of the shapes themselves, also for a fold.
+    cost : Cost
+        P of the shapes, or of a fold.
     method : Method
     fit : ReferenceFit
-    translation : ndarray
-        P1.
+    warp_cost : WarpCost
+        P of all landmarks: how well its warps are determined, also for a fold.
     """
     spectrum, proportions, reference = fit.spectrum, fit.proportions, fit.reference
     visible, rank, last = shapes.visible, shapes.rank, spectrum.axes.shape[1] - 1
@@ -298,12 +297,12 @@ def diagnose_reference(
         spectrum=values,
         gap=float(1.0 - values[last] / values[-1]) if has_gap else 0.0,
         cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank),
-        translation_cost=float(np.linalg.norm(translation)),
+        translation_cost=float(np.linalg.norm(cost.multiply(np.ones((len(reference), 1))))),
         offset=float(np.linalg.norm(reference.mean(axis=0))),
         extent=float(np.abs(reference).max()),
         votes=fit.votes,
-        condition=cost.condition,
-        free_directions=cost.rank_deficiency,
+        condition=warp_cost.condition,
+        free_directions=warp_cost.rank_deficiency,
         residuals=spectrum.residuals,
         converged=bool(spectrum.converged),
         excess=float(ratio - 1.0),
@@ -315,7 +314,7 @@ def diagnose_reference(
         n_dims=shapes.n_dims,
         rounds=proportions.rounds,
         method=spectrum.method,
-        storage=cost.storage,
+        storage=warp_cost.storage,
         n_products=int(spectrum.n_products),
         n_agreed_axes=fit.n_agreed,
     )

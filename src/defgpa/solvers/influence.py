@@ -19,7 +19,7 @@ from defgpa.geometry import measure_geometry
 from defgpa.solvers.cost import ResidualCost
 from defgpa.solvers.deformable import LocalShapes, fit_reference
 from defgpa.solvers.eigen import Cost, Method, Preconditioner, Spectrum
-from defgpa.solvers.leave_out import SINGULAR
+from defgpa.solvers.leave_out import SINGULAR, compute_residual_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def find_reference_without(
     geometry = local.geometry
     visible = geometry.visible.copy()
     visible[shape, landmarks] = False
-    rows = cost.residual_rows(landmarks)[shape]
+    rows = compute_residual_rows(cost, landmarks)[shape]
     inner = rows[:, landmarks]
     is_lone = (visible.sum(axis=0) < 2).any()
     if is_lone or not np.linalg.eigvalsh(inner)[0] > SINGULAR:

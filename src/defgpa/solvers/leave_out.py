@@ -43,35 +43,53 @@ class LeftOutForms(Stack):
         return np.asarray(self.predictors @ references[..., None, :, :])
 
 
-def leave_out(rows: Array, visible: Mask, landmarks: Index, remaining: Index) -> LeftOutForms:
-    """Leave landmarks out of n shapes; several folds of one size have a leading axis ….
+def leave_out(
+    cost: ResidualCost, weights: Array, landmarks: Index, remaining: Index
+) -> LeftOutForms:
+    """Leave g folds of landmarks out of n shapes, by the rows of their residual forms.
 
     Parameters
     ----------
-    rows : ndarray of shape (…, n, n_left_out, n_landmarks)
-        The rows of the residual form of each shape for the landmarks to leave out.
-    visible : ndarray of bool, shape (…, n, n_left_out)
-        Which of them are visible in each shape.
-    landmarks, remaining : ndarray of int, shape (…, n_left_out) and (…, n_remaining)
+    cost : ResidualCost
+        Of the shapes.
+    weights : ndarray of shape (n, n_landmarks)
+        Γ.
+    landmarks, remaining : ndarray of int, shape (g, n_left_out) and (g, n_remaining)
         Indices to leave out and to keep.
 
     Returns
     -------
     LeftOutForms
     """
+    (n, _), (g, size) = weights.shape, landmarks.shape
+    rows = compute_residual_rows(cost, landmarks.ravel()).reshape(n, g, size, -1)
+    rows = np.moveaxis(rows, 1, 0)
+    visible = np.moveaxis(weights[:, landmarks] > 0.0, 1, 0)
     inner = np.take_along_axis(rows, landmarks[..., None, None, :], axis=-1)
     cross = np.take_along_axis(rows, remaining[..., None, None, :], axis=-1)
-    if landmarks.shape[-1] == 1:
+    if size == 1:
         pivots: Array = np.where(visible, inner[..., 0], 1.0)
         singular = ~(pivots[..., 0] > SINGULAR)
         pivots[singular] = 1.0
         return LeftOutForms(cross, -cross / pivots[..., None], singular)
-    identity = np.eye(landmarks.shape[-1])
+    identity = np.eye(size)
     inner = inner + ~visible[..., None] * identity
     singular = ~(np.linalg.eigvalsh(inner)[..., 0] > SINGULAR)
     inner[singular] = identity
     predictors = np.asarray(-np.linalg.solve(inner, cross), dtype=np.float64)
     return LeftOutForms(cross, predictors, singular)
+
+
+def compute_residual_rows(cost: ResidualCost, landmarks: Index) -> Array:
+    """Compute the rows (n, p, m) of these landmarks of the residual form of every shape."""
+    forms = []
+    for factor in cost.factors:
+        batch, features = factor.batch, factor.feature_rows(landmarks)
+        form = -features.mT @ factor.stack_rows().reshape(*features.shape[:2], -1)
+        weights = batch.visible if batch.weights is None else batch.weights
+        form[:, np.arange(len(landmarks)), landmarks] += weights[:, landmarks]
+        forms.append(form)
+    return np.concatenate(forms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +136,10 @@ class LeftOutFeatures(Stack):
 def leave_out_features(
     cost: ResidualCost, weights: Array, landmarks: Index, remaining: Index
 ) -> LeftOutFeatures:
-    """Leave g folds of landmarks (g, n_left_out) out of n shapes with weights (n, n_landmarks)."""
+    """Leave g folds of landmarks out of n shapes, by the rows of their features.
+
+    Parameters are those of ``leave_out``.
+    """
     g, size = landmarks.shape
     stacked = [factor.feature_rows(landmarks.ravel()) for factor in cost.factors]
     rows = [np.moveaxis(r.reshape(*r.shape[:2], g, size), 2, 1) for r in stacked]
