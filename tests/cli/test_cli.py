@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import click
 import numpy as np
 import pytest
 
@@ -698,6 +699,17 @@ def test_the_table_of_methods_fits_in_80_columns(capsys):
     table = capsys.readouterr().out.split("CVE:")[0]
     assert "thin-plate spline (7)" in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_notes_are_broken_at_the_width_of_a_terminal_only(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "A sentence that is a good deal longer than forty columns, so that it has lines."
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda shown=is_terminal: shown, raising=False)
+        Console().note(text)
+        lines = click.unstyle(capsys.readouterr().err).splitlines()
+        assert " ".join(lines) == f"Note: {text}"
+        assert (max(map(len, lines)) <= 40) is is_terminal
 
 
 def test_work_of_unknown_length_is_shown_at_a_terminal_only(monkeypatch, capsys):

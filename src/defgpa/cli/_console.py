@@ -7,6 +7,7 @@ import difflib
 import json
 import os
 import re
+import shutil
 import sys
 import textwrap
 import warnings
@@ -21,6 +22,7 @@ from defgpa.errors import DefgpaWarning
 _PLAIN = str.maketrans(
     {"█": "#", "▒": "+", "·": ".", "─": "-", "–": "-", "…": "...", "←": "<-", "×": "x", "▸": ">"}
 )
+_MAX_WIDTH = 100  # of sentences, however wide the terminal is
 # what a terminal would obey instead of showing it: C0, DEL, C1, and marks that reorder text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -61,8 +63,8 @@ class Console:
             return
         self.notes.append(text)
         if not self.quiet:
-            click.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
-            click.echo(escape_controls(text), err=True)
+            lines = break_lines(f"Note: {escape_controls(text)}").removeprefix("Note: ")
+            click.echo(click.style("Note: ", fg="yellow", bold=True) + lines, err=True)
 
     @property
     def shows_progress(self) -> bool:
@@ -145,8 +147,7 @@ class Console:
         """Write a sentence or several to standard output, broken at the width of the terminal."""
         from rich.console import Console as RichConsole
 
-        width = min(RichConsole().width, 100)
-        self.print_line(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
+        self.print_line(_fill(text, min(RichConsole().width, _MAX_WIDTH)))
 
     def print_text(self, text: str) -> None:
         """Write lines to standard output, sentences broken at the width of the terminal.
@@ -213,6 +214,18 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     """
     close_names = difflib.get_close_matches(name, list(names), n=1)
     return f" Did you mean {close_names[0]!r}?" if close_names else ""
+
+
+def break_lines(text: str) -> str:
+    """Break lines at the width of the terminal that shows standard error; elsewhere keep them."""
+    if not sys.stderr.isatty():
+        return text
+    width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+    return "\n".join(_fill(line, width) for line in text.split("\n"))
+
+
+def _fill(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def make_printable(text: str) -> str:
