@@ -360,6 +360,17 @@ def test_folds_of_thin_shapes_agree_on_further_axes_as_refits_do(solver, missing
     assert_same_predictions(default, cross_validate(model, points, 3, refit=True))
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1], ids=["full", "partial"])
+def test_elastic_folds_agree_on_as_many_further_axes_as_refits_do(missing):
+    """On fewer or more than the fit of all landmarks, in some folds."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(30, 3)) * [1.0, 1.0, 0.1] + 0.04 * rng.normal(size=(8, 30, 3))
+    points[rng.random((8, 30)) < missing] = np.nan
+    model = ElasticGPA(fixed_warp(points))
+    default = cross_validate(model, points, 3)
+    assert_same_predictions(default, cross_validate(model, points, 3, refit=True))
+
+
 @pytest.mark.parametrize("landmark", [0, MAX_DENSE_FOLDS])
 def test_a_fold_without_the_only_missing_landmark_leaves_the_metric_of_the_others(landmark):
     """The last of these folds is alone in its call, and only there may all weigh the same."""

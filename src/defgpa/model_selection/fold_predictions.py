@@ -173,15 +173,18 @@ def predict_folds(
         solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
         for i, numbers in enumerate(plan.blocks):
             errors, folds = solver.leave_out(plan, i)
+            groups = [] if folds is None else list(_fit_references(solver, folds))
             for (dial, full), by_fold in zip(positions, outcomes, strict=True):
                 by_fold.update(errors)
                 full_reference = full.reference[plan.shared]
-                if folds is None:
-                    pass
-                elif isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
-                    by_fold.update(predict_elastic(problem, solver, folds, dial, full_reference))
-                else:
-                    by_fold.update(predict_deformable(solver, folds, dial, full_reference))
+                for group, fit in groups:
+                    if isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
+                        predicted = predict_elastic(
+                            problem, solver, group, fit, dial, full_reference
+                        )
+                    else:
+                        predicted = predict_deformable(solver, group, fit, dial, full_reference)
+                    by_fold.update(predicted)
                 n_done += len(numbers)
                 if progress is not None:
                     progress(n_done, len(positions) * n_folds)
@@ -351,7 +354,11 @@ class FoldSolver:
 
 
 def predict_deformable(
-    solver: FoldSolver, folds: Folds, dial: Dial | None, full_reference: Array
+    solver: FoldSolver,
+    folds: Folds,
+    fit: ReferenceFit,
+    dial: Dial | None,
+    full_reference: Array,
 ) -> Iterator[tuple[int, LeftOut]]:
     """Predict the landmarks of folds by the deformable method.
 
@@ -359,6 +366,8 @@ def predict_deformable(
     ----------
     solver : FoldSolver
     folds : Folds
+    fit : ReferenceFit
+        Of the folds, with equally many axes.
     dial : Dial or None
         The soft end of the dial, where references have the mean size of the shapes.
     full_reference : ndarray of shape (m, d)
@@ -369,13 +378,12 @@ def predict_deformable(
     tuple of int and LeftOut
         A fold, by its number among all.
     """
-    for group, fit in _fit_references(solver, folds):
-        references, findings = fit.reference, _check_folds(solver, group, fit)
-        if dial is not None:
-            anchors = Anchors(group.sums, np.where(fit.votes < 0, -1.0, 1.0))
-            references = scale_to_mean_size(anchors, references)
-        predicted = group.forms.predict(references)
-        yield from _pose(group, predicted, references, findings, full_reference)
+    references, findings = fit.reference, _check_folds(solver, folds, fit)
+    if dial is not None:
+        anchors = Anchors(folds.sums, np.where(fit.votes < 0, -1.0, 1.0))
+        references = scale_to_mean_size(anchors, references)
+    predicted = folds.forms.predict(references)
+    return _pose(folds, predicted, references, findings, full_reference)
 
 
 def _fit_references(solver: FoldSolver, folds: Folds) -> Iterator[tuple[Folds, ReferenceFit]]:
@@ -505,6 +513,7 @@ def predict_elastic(
     problem: ElasticProblem,
     solver: FoldSolver,
     folds: Folds,
+    free_fit: ReferenceFit,
     dial: Dial,
     full_reference: Array,
 ) -> Iterator[tuple[int, LeftOut]]:
@@ -515,22 +524,20 @@ def predict_elastic(
     left-out one move against the linear part of its shape at no cost but bending.) The free warp
     predicts −P_JJ⁻¹P_JK S_K; κ of its departure T from the pose is taken off, κ D̄_J T. Every shape
     is on the side on which it is as a whole. Parameters and result are those of
-    ``predict_deformable``.
+    ``predict_deformable``, whose ``free_fit`` tells on how many axes the shapes agree.
     """
     deformable, sums, forms = problem.deformable, folds.sums, folds.forms
     assert isinstance(forms, LeftOutForms)
     cost = solver.make_cost(folds, slice(None))
     inverse = RootInverse.of(cost.dense() + dial.firmness * sums.projections)
-    full, axes = deformable.fit, None
-    if full.diagnostics.n_agreed_axes:
-        axes = find_cheapest_axes(cost, deformable.method, full.spectrum.axes.shape[1]).axes
+    axes = free_fit.spectrum.axes if free_fit.n_agreed else None
     anchors, starts = Anchors(sums, problem.anchors.side), (full_reference[sums.remaining],)
     fit = fit_elastic(anchors, inverse, starts, dial, deformable.method.tuning, axes)
     free = forms.predict(fit.reference)
     predicted = free - dial.firmness * sums.points_left_out @ fit.departures
     findings: list[tuple[Finding, ...]] = [()] * len(predicted)
     for i in np.flatnonzero(~fit.converged).tolist():
-        votes, names = full.diagnostics.votes, deformable.local.names
+        votes, names = deformable.fit.diagnostics.votes, deformable.local.names
         _, findings[i] = fit.diagnose(i, dial, votes, names)
     return _pose(folds, predicted, fit.reference, findings, full_reference)
 
