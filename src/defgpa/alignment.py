@@ -249,14 +249,14 @@ class Alignment:
     @property
     def rmse_reference(self) -> float:
         """RMSE_r = √(Σ ‖warp_i(D_i) − S‖² / κ) over the visible landmarks."""
-        return self._compute_rmse(self.residuals)
+        return self.compute_rmse(self.residuals)
 
     @property
     def rmse_datum(self) -> float:
         """RMSE_d = √(Σ ‖D_i − warp_i⁻¹(S)‖² / κ) over the visible landmarks."""
-        return self._compute_rmse(self.datum_residuals)
+        return self.compute_rmse(self.datum_residuals)
 
-    def _compute_rmse(self, distances: Array) -> float:
+    def compute_rmse(self, distances: Array) -> float:
         """Average distances (n, m) over the landmarks that count, with their weights."""
         squares = distances[self._counted] ** 2
         weights = self.shapes.unequal_weights if self.rejection is None else self.weights

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import fdtrc
 
-from defgpa.alignment import Alignment, average
-from defgpa.arrays import Array, Index, Mask, median_of_finite, rms, rms_radius
+from defgpa.alignment import Alignment
+from defgpa.arrays import Array, Index, Mask, compute_lengths, median_of_finite, rms, rms_radius
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes, require_linkage
 from defgpa.diagnostics.findings import Finding, Problem
 from defgpa.diagnostics.planarity import check_planarity
@@ -151,6 +151,11 @@ def check_handedness(reference: Array, shapes: Shapes) -> tuple[Finding, ...]:
     return (Finding(Problem.MIRRORED, shapes=names),) if names else ()
 
 
+_EXPLANATIONS = frozenset(
+    {Problem.EXCHANGED_LANDMARKS, Problem.MISPLACED_LANDMARK, Problem.FAR_SHAPE}
+)
+
+
 def add_input_findings(
     alignment: Alignment, tuning: Tuning, measure_influence: Callable[[int, Index], float]
 ) -> Alignment:
@@ -158,36 +163,47 @@ def add_input_findings(
 
     ``measure_influence`` takes the number of a shape and those of doubtful landmarks of it, and
     returns by how much the reference would change without them. It may raise a DefgpaError.
+    Beyond ``tuning.screened_landmarks`` landmarks in all shapes together nothing is checked.
     """
-    shapes, findings = alignment.shapes, list(alignment.findings)
-    for finding in check_input(alignment, tuning):
+    shapes, reference = alignment.shapes, alignment.reference
+    if shapes.visible.size > tuning.screened_landmarks:
+        return alignment
+    # from the reference after the best similarities, relative to its size
+    distances = compute_lengths(alignment.superimposed - reference) / rms_radius(reference)
+    nearest = distances
+    if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
+        mirrored = _superimpose(shapes.points, reference)
+        nearest = compute_lengths(mirrored - reference) / rms_radius(reference)
+    deformation = _check_deformation(alignment.compute_rmse(nearest), shapes, tuning)
+    mistakes = []
+    for finding in check_input(alignment, distances, tuning):
         values = finding.values
         if finding.landmarks and finding.shapes and shapes.visible.size < tuning.refitted_landmarks:
             doubtful = np.array([shapes.landmarks.index(label) for label in finding.landmarks])
             with suppress(DefgpaError):  # the others may not be linked without them
                 change = measure_influence(shapes.index(finding.shapes[0]), doubtful)
                 values = {**values, "change": change}
-        findings.append(replace(finding, values=values))
-    return replace(alignment, findings=add_deformation_finding(tuple(findings), alignment, tuning))
+        mistakes.append(replace(finding, values=values))
+    kinds, explained = {finding.problem for finding in mistakes}, set()
+    if Problem.PLANAR_SHAPES in kinds:
+        explained.add(Problem.UNDETERMINED_WARP)
+    if kinds & _EXPLANATIONS:
+        explained.add(Problem.LARGE_DEFORMATION)
+    findings = [*alignment.findings, *mistakes]
+    if all(finding.problem is not Problem.LARGE_DEFORMATION for finding in findings):
+        findings += deformation
+    return replace(alignment, findings=tuple(f for f in findings if f.problem not in explained))
 
 
-def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
+def check_input(alignment: Alignment, distances: Array, tuning: Tuning) -> Iterator[Finding]:
     """Report mistakes in the shapes of an alignment.
 
     Other sizes, thin shapes, lost digits and copies are cheap to find. The shapes are screened only
     if a landmark is far from its place after the best similarities, so that a fit of sound shapes
-    takes hardly longer. Beyond ``tuning.screened_landmarks`` landmarks in all shapes together
-    nothing is checked.
+    takes hardly longer. ``distances`` (n, m) from there are relative to the size of the reference.
     """
     shapes = alignment.shapes
-    if shapes.visible.size > tuning.screened_landmarks:
-        return
     geometry = shapes.geometry
-
-    # squared distances from the reference after the best similarities, relative to its size
-    differences = alignment.superimposed - alignment.reference
-    squares = np.einsum("nmd,nmd->nm", differences, differences)
-    squares /= rms_radius(alignment.reference) ** 2
 
     # by the similarities onto the reference: a shape with few visible landmarks is not small
     sizes = 1.0 / alignment.similarities.scale
@@ -207,15 +223,15 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
             names = tuple(compress(shapes.names, is_thin))
             yield Finding(Problem.THIN_SHAPE, names, values={"thickness": tuning.min_thickness})
 
-    distances = np.linalg.norm(geometry.centre, axis=1) / geometry.size
-    names = tuple(compress(shapes.names, distances > tuning.origin_distance))
+    offsets = np.linalg.norm(geometry.centre, axis=1) / geometry.size
+    names = tuple(compress(shapes.names, offsets > tuning.origin_distance))
     if names:
-        yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(distances.max())})
+        yield Finding(Problem.FAR_FROM_ORIGIN, names, values={"ratio": float(offsets.max())})
 
     if shapes.visible.size <= tuning.compared_landmarks:
         yield from (Finding(Problem.REPEATED_SHAPE, pair) for pair in _find_copies(shapes))
 
-    if _has_outlying_landmark(squares, tuning):
+    if _has_outlying_landmark(distances**2, tuning):
         try:
             screening = screen(shapes, tuning)
         except ShapeError:  # what cannot be brought together by similarities may still be warped
@@ -223,45 +239,21 @@ def check_input(alignment: Alignment, tuning: Tuning) -> Iterator[Finding]:
         yield from _report_screening(screening, alignment, tuning)
 
 
-_EXPLANATIONS = frozenset(
-    {Problem.EXCHANGED_LANDMARKS, Problem.MISPLACED_LANDMARK, Problem.FAR_SHAPE}
-)
+def _check_deformation(residual: float, shapes: Shapes, tuning: Tuning) -> tuple[Finding, ...]:
+    """Report a large deformation: shapes that differ much from the reference after similarities.
 
-
-def add_deformation_finding(
-    findings: tuple[Finding, ...], alignment: Alignment, tuning: Tuning
-) -> tuple[Finding, ...]:
-    """Add the finding of a large deformation, unless mistakes in the input explain it.
-
-    A deformation is large if the shapes differ from the reference by more than
-    ``tuning.large_deformation`` of its size after the best similarities, mirrored or not; or by
-    less, if they are so few that their mean may well be off.
+    By more than ``tuning.large_deformation`` of its size; or by less, if they are so few that their
+    mean may well be off. ``residual`` is their RMS distance from it, relative to its size.
     """
-    kinds = {finding.problem for finding in findings}
-    if Problem.PLANAR_SHAPES in kinds:
-        findings = tuple(f for f in findings if f.problem is not Problem.UNDETERMINED_WARP)
-    if kinds & _EXPLANATIONS:
-        return tuple(f for f in findings if f.problem is not Problem.LARGE_DEFORMATION)
-    too_many = alignment.shapes.visible.size > tuning.screened_landmarks
-    if Problem.LARGE_DEFORMATION in kinds or too_many:
-        return findings
-    points, reference = alignment.shapes.points, alignment.reference
-    superimposed = alignment.superimposed
-    if (alignment.diagnostics.votes <= 0).any():  # the other side may be the nearer one
-        superimposed = _superimpose(points, reference)
-    differences = superimposed - reference
-    squares = np.einsum("nmd,nmd->nm", differences, differences)
-    counted, weights = alignment._counted, alignment.shapes.unequal_weights
-    residual = np.sqrt(average(squares[counted], weights, counted)) / rms_radius(reference)
     chance = compute_mean_error_probability(
-        residual, len(points), alignment.shapes.n_dims, tuning.mean_error
+        residual, shapes.n_shapes, shapes.n_dims, tuning.mean_error
     )
-    figures = {"residual": float(residual)}
+    figures = {"residual": residual}
     if chance > tuning.mean_error_chance:
         figures |= {"chance": chance, "off": tuning.mean_error}
     elif residual <= tuning.large_deformation:
-        return findings
-    return (*findings, Finding(Problem.LARGE_DEFORMATION, values=figures))
+        return ()
+    return (Finding(Problem.LARGE_DEFORMATION, values=figures),)
 
 
 def compute_mean_error_probability(residual: float, n: int, dim: int, offset: float) -> float:

@@ -217,7 +217,7 @@ class FoldSolver:
 
     def __init__(self, problem: DeformableProblem) -> None:
         cost, geometry = problem.cost, problem.local.geometry
-        is_formed = cost.n_landmarks <= problem.method.tuning.dense_landmarks
+        is_formed = len(cost.totals) <= problem.method.tuning.dense_landmarks
         weights = geometry.visible if geometry.weights is None else geometry.weights
         self.problem = problem
         self.matrix = cost.dense() if is_formed else None

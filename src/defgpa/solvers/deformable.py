@@ -276,6 +276,7 @@ def diagnose_reference(
         P of all landmarks: how well its warps are determined, also for a fold.
     """
     spectrum, proportions, reference = fit.spectrum, fit.proportions, fit.reference
+    translation = cost.multiply(np.ones((len(reference), 1)))
     visible, rank, last = shapes.visible, shapes.rank, spectrum.axes.shape[1] - 1
     # tr SᵀPS = Σ σ_k ‖A_k‖², and its least for the same Λ, Σ λ_k σ_k: in the metric of the axes
     matrix, costs = proportions.matrix, np.maximum(spectrum.values[:-1], 0.0)
@@ -297,7 +298,7 @@ def diagnose_reference(
         spectrum=values,
         gap=float(1.0 - values[last] / values[-1]) if has_gap else 0.0,
         cohesion=compute_cohesion(spectrum.axes, spectrum.next_vector, visible, rank),
-        translation_cost=float(np.linalg.norm(cost.multiply(np.ones((len(reference), 1))))),
+        translation_cost=float(np.linalg.norm(translation)),
         offset=float(np.linalg.norm(reference.mean(axis=0))),
         extent=float(np.abs(reference).max()),
         votes=fit.votes,
