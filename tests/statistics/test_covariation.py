@@ -22,6 +22,7 @@ from defgpa.statistics import (
 )
 from defgpa.statistics.cross_covariance import find_first_scores
 from defgpa.statistics.leave_one_out import choose_components, leave_one_out
+from defgpa.statistics.permutation import Permutations
 from support import EXACT
 
 RESULTS = {
@@ -30,6 +31,13 @@ RESULTS = {
     "integration": lambda x: integration(x, "aaaabbbb", n_permutations=19),
     "modularity": lambda x: modularity(x, "aaaabbbb", n_permutations=19),
     "classify": lambda x: classify(x, list("ab") * 12, 3, n_permutations=19),
+}
+TITLES = {
+    "disparity": "Procrustes variances of groups",
+    "two_block_pls": "Two-block PLS: r ",
+    "integration": "Integration: r-PLS ",
+    "modularity": "Modularity: CR ",
+    "classify": "Classification by 3 components",
 }
 
 
@@ -53,6 +61,7 @@ def test_every_result_prints_briefly_and_becomes_a_table(name):
     x[3, 2] = np.nan
     actual = RESULTS[name](x)
     text = str(actual)
+    assert text.startswith(TITLES[name])
     assert "1 of 192 landmarks (0.5%) completed" in text
     assert len(text) < 2000
     assert len(actual.to_pandas()) == len(actual.to_csv().splitlines()) - 1
@@ -116,6 +125,8 @@ def test_vrel_and_its_z_by_their_definitions():
     null = (k + 2) / (k * 39 + 2)
     assert actual.vrel == pytest.approx(vrel)
     assert actual.z == pytest.approx(np.arctanh(2 * vrel - 1) + abs(np.arctanh(2 * null - 1)))
+    assert actual.z_variance == pytest.approx(1 / 37)
+    assert "standard error 0.1644" in str(actual)
 
 
 def test_r_pls_is_the_correlation_along_the_axes_of_largest_covariance():
@@ -327,6 +338,48 @@ def test_disparity_differs_where_dispersion_does():
     actual = disparity(x, ["a"] * 12 + ["b"] * 12)
     assert actual.p[0, 1] < 0.01
     assert actual.intervals[0, 1] < actual.intervals[1, 0]
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_intervals_of_disparities_are_those_of_resampled_specimens(partial):
+    """Of many specimens they are those of a normal mean."""
+    y = tangent_space(made(1, 500))
+    groups = np.repeat(["a", "b"], [200, 300])
+    actual = disparity(y, groups, n_permutations=1, partial=partial, superimpose=False)
+    squares = ((y - y.mean(axis=0)) ** 2).sum(axis=(1, 2))
+    for k, n in enumerate((200, 300)):
+        share = n / 499 if partial else 1.0
+        members = squares[groups == "ab"[k]]
+        error = 1.96 * share * members.std() / np.sqrt(n)
+        assert actual.variances[k] == pytest.approx(share * members.mean())
+        expected = share * members.mean() + [-error, error]
+        np.testing.assert_allclose(actual.intervals[k], expected, atol=0.15 * error)
+    heads, rows = actual.further_tables()["groups"]
+    assert heads == ("group", "variance", "lower", "upper")
+    assert rows[1] == ("b", actual.variances[1], *actual.intervals[1])
+
+
+def test_disparity_about_a_model_by_its_definition():
+    """Unequal groups about a covariate, with P by brute force in the same orders."""
+    rng = np.random.default_rng(6)
+    z, groups = rng.normal(size=21), np.repeat(list("abc"), [10, 7, 4])
+    y = tangent_space(made(5, 21))
+    actual = disparity(y, groups, "shape ~ z", {"z": z}, 39, superimpose=False)
+    X = np.column_stack([np.ones(21), z])
+    flat = y.reshape(21, -1)
+    squares = ((flat - X @ np.linalg.lstsq(X, flat, rcond=None)[0]) ** 2).sum(axis=1)
+
+    def compare(values):
+        means = np.array([values[groups == name].mean() for name in "abc"])
+        return np.abs(means[:, None] - means)
+
+    np.testing.assert_allclose(actual.differences, compare(squares), rtol=1e-9, atol=1e-12)
+    orders = Permutations(39).each(21, 3, lambda order: order)
+    counts = sum(compare(squares[order]) >= compare(squares) for order in orders)
+    expected = (1 + counts) / 40
+    off = ~np.eye(3, dtype=bool)
+    np.testing.assert_allclose(actual.p[off], expected[off])
+    assert len(set(actual.p[off])) > 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from defgpa import DefgpaError, ShapeError, statistics
 from defgpa.statistics import (
+    centroid_sizes,
     compare_models,
     group_allometry,
     measurement_error,
@@ -17,6 +18,7 @@ from defgpa.statistics import (
     tangent_space,
     trajectories,
 )
+from defgpa.statistics.permutation import Permutations
 from support import EXACT, PARITY, geomorph_numbers
 
 
@@ -53,6 +55,38 @@ def test_slopes_at_an_angle_are_told_apart():
     assert "angle" in str(actual)
 
 
+def test_slopes_of_groups_by_their_definition():
+    """With P by brute force: residuals of the model of one common slope, in the same orders."""
+    x, groups, size = grown(30, angle=0.4, noise=0.1)
+    groups[:4] = "a"  # of unequal size
+    actual = group_allometry(x, groups, size, 19, seed=3, chance="residuals")
+    logs, Y = np.log(size), tangent_space(x).reshape(30, -1)
+
+    def fit_slopes(shapes):
+        return np.stack([np.polyfit(logs[groups == g], shapes[groups == g], 1)[0] for g in "ab"])
+
+    def compare(slopes):
+        lengths = np.linalg.norm(slopes, axis=1)
+        return abs(lengths[0] - lengths[1]), np.arccos(slopes[0] @ slopes[1] / lengths.prod())
+
+    slopes = fit_slopes(Y)
+    np.testing.assert_allclose(actual.slopes.reshape(2, -1), slopes, **PARITY)
+    difference, angle = compare(slopes)
+    common = np.column_stack([groups == "a", groups == "b", logs]).astype(float)
+    coefficients = np.linalg.lstsq(common, Y, rcond=None)[0]
+    np.testing.assert_allclose(actual.pooled_slope.ravel(), coefficients[2], **PARITY)
+    expected = common @ coefficients
+    orders = Permutations(19, 3).each(30, 2, lambda order: order).argsort(axis=1)
+    chance = [compare(fit_slopes(expected + (Y - expected)[order])) for order in orders]
+    p = (1 + np.sum(np.array(chance) >= [difference, angle], axis=0)) / 20
+    (row,) = actual.records()
+    assert row == pytest.approx(
+        {"a": actual.groups[0], "b": actual.groups[1], "length_difference": difference,
+         "length_p": p[0], "angle": np.degrees(angle), "angle_p": p[1]}
+    )  # fmt: skip
+    assert 0.05 < p[0] < 1 or 0.05 < p[1] < 1  # some of the orders reach what is observed
+
+
 def test_size_corrected_shapes_have_no_allometry_within_groups():
     x, groups, size = grown()
     actual = group_allometry(x, groups, size, 9)
@@ -74,6 +108,10 @@ def test_groups_without_slopes_are_refused():
     x, groups, size = grown()
     with pytest.raises(DefgpaError, match="at least 2 groups of 3"):
         group_allometry(x, ["a"] * 40, size)
+    with pytest.raises(DefgpaError, match="at least 2 groups of 3"):
+        group_allometry(x, ["a"] * 38 + ["b"] * 2, size)
+    with pytest.raises(ShapeError, match="one positive size per shape"):
+        group_allometry(x, groups, [-1.0, *size[1:]])
     size[groups == "b"] = 2.0
     with pytest.raises(ShapeError, match="same size"):
         group_allometry(x, groups, size)
@@ -117,6 +155,47 @@ def test_trajectories_differ_in_the_way_they_were_made():
     assert "form" not in str(trajectories(x[two], groups[two], stages[two], 9)).splitlines()[-2]
     with pytest.raises(DefgpaError, match="every group at every stage"):
         trajectories(x[:30], groups[:30], stages[:30])
+
+
+def test_trajectories_by_their_definition():
+    """With P by brute force: residuals of the model without an interaction, in the same orders."""
+    rng = np.random.default_rng(8)
+    groups, stages = np.repeat([0, 1], [11, 13]), np.arange(24) % 4
+    x = rng.normal(size=(6, 2)) + 0.05 * stages[:, None, None] * rng.normal(size=(6, 2))
+    x = tangent_space(x + 0.05 * rng.normal(size=(24, 6, 2)))
+    actual = trajectories(x, groups, stages, 19, chance="residuals", superimpose=False)
+    Y, cells = x.reshape(24, -1), [(groups == g) & (stages == s) for g in (0, 1) for s in range(4)]
+
+    def compare(shapes):
+        paths = np.stack([shapes[cell].mean(axis=0) for cell in cells]).reshape(2, 4, -1)
+        lengths = np.linalg.norm(np.diff(paths, axis=1), axis=2).sum(axis=1)
+        forms = [path - path.mean(axis=0) for path in paths]
+        forms = [form / np.linalg.norm(form) for form in forms]
+        axes = [np.linalg.svd(form)[2][0] for form in forms]
+        axes = [v * np.sign(v @ (form[-1] - form[0])) for v, form in zip(axes, forms, strict=True)]
+        U, _, Vt = np.linalg.svd(forms[0].T @ forms[1])
+        form = np.linalg.norm(forms[0] @ U @ Vt - forms[1])
+        return abs(lengths[0] - lengths[1]), np.degrees(np.arccos(axes[0] @ axes[1])), form
+
+    observed = compare(Y)
+    columns = np.column_stack([groups == 0, groups == 1, *(stages == s for s in (1, 2, 3))])
+    expected = columns @ np.linalg.lstsq(columns.astype(float), Y, rcond=None)[0]
+    orders = Permutations(19).each(24, 8, lambda order: order).argsort(axis=1)
+    chance = [compare(expected + (Y - expected)[order]) for order in orders]
+    p = (1 + np.sum(np.array(chance) >= observed, axis=0)) / 20
+    (row,) = actual.records()
+    figures = ("length_difference", "length_p", "angle", "angle_p", "form", "form_p")
+    np.testing.assert_allclose(
+        [row[name] for name in figures], np.column_stack([observed, p]).ravel(), rtol=1e-6
+    )
+    assert (p > 0.05).sum() > 1  # some of the orders reach what is observed
+    assert len(actual.cells()[0]) == 7
+
+
+def test_a_group_without_specimens_at_one_stage_is_refused():
+    groups, stages = [0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0, 2]
+    with pytest.raises(DefgpaError, match="every group at every stage"):
+        trajectories(np.random.default_rng(0).normal(size=(7, 5, 2)), groups, stages, 9)
 
 
 def test_stages_that_are_numbers_follow_each_other_in_their_order():
@@ -201,6 +280,12 @@ def test_size_differs_between_sides_where_it_was_made_to():
     x[20:] *= 1.1
     actual = symmetry(x, individual=who, side=side, n_permutations=99)
     assert actual.size_table["side"].p < 0.05
+    logs = np.log(centroid_sizes(x)).reshape(2, 20)  # of both sides
+    individual = 2 * np.sum((logs.mean(axis=0) - logs.mean()) ** 2)
+    between = 20 * np.sum((logs.mean(axis=1) - logs.mean()) ** 2)
+    rows = [actual.size_table[term].ss for term in ("individual", "side", "Total")]
+    np.testing.assert_allclose(rows, [individual, between, 40 * logs.var()], rtol=1e-9)
+    assert "Asymmetry of size" in str(actual)
 
 
 def test_printed_tables_of_long_group_names_keep_to_eighty_columns():

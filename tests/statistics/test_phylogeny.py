@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 from scipy.stats import kstest, multivariate_normal
 
 from defgpa import DefgpaError, Shapes
@@ -30,6 +31,7 @@ SPECIES = (
 )  # fmt: skip
 NEWICK = re.search(r"\(P_serratus.*;", geomorph_numbers("phylogeny"))[0]
 FOUR = "((a:1,b:2):3,(c:4,d:5):6);"
+LADDER = "(a:4.5,(b:3,(c:2,((d:1,e:0.5):1,(f:1,(g:0.3,h:1.1):0.2):0.4):0.3):1):0.7);"
 EIGHT = "(((a:1,b:1):1,(c:1,d:1):1):1,((e:1,f:1):1,(g:1,h:1):1):1);"
 
 
@@ -163,10 +165,11 @@ class TestSignal:
         assert signal.k == pytest.approx(0.9572990836, rel=2e-5)
         assert signal.p == 0.008
 
-    def test_permuted_k_equals_that_of_permuted_shapes(self):
+    @pytest.mark.parametrize("text", [EIGHT, LADDER])
+    def test_permuted_k_equals_that_of_permuted_shapes(self, text):
         from defgpa.statistics.phylogenetic_signal import permute_signal
 
-        tree = read_tree(EIGHT)
+        tree = read_tree(text)
         Y = np.random.default_rng(1).normal(size=(8, 5))
         Y -= Y.mean(axis=0)
         _, permuted = permute_signal(Y, tree, Permutations(4, seed=3))
@@ -186,9 +189,10 @@ class TestSignal:
         assert np.ptp(signal.permuted) > 1e-3
 
     @pytest.mark.parametrize("n_components", [1, 3, 4, 7])
-    def test_likelihood_by_its_definition(self, n_components):
+    @pytest.mark.parametrize("text", [EIGHT, LADDER])
+    def test_likelihood_by_its_definition(self, n_components, text):
         """Many components are permuted as the few directions that they lack."""
-        tree = read_tree(EIGHT)
+        tree = read_tree(text)
         Y = np.random.default_rng(3).normal(size=(8, n_components))
         Y -= Y.mean(axis=0)
         C = 0.6 * tree.covariance + 0.4 * np.diag(np.diag(tree.covariance))
@@ -204,6 +208,37 @@ class TestSignal:
                 E.T.ravel()
             )
             assert value == pytest.approx(expected)
+
+    def test_likelihood_is_of_aligned_components_but_for_the_last(self):
+        shapes = TestMatching.shapes
+        signal = phylogenetic_signal(shapes, LADDER, n_permutations=19, scaling=0.7, n_components=2)
+        aligned = phylogenetic_components(shapes, LADDER, method="aligned").scores[:, :2]
+        tree = read_tree(LADDER).take(shapes.names)
+        expected, _ = _permute_likelihood(aligned, tree, 0.7, Permutations(1))
+        assert signal.observed == pytest.approx(expected)
+
+    def test_the_scaling_with_the_largest_effect_is_chosen(self):
+        """By a spline through the effects of a tenth, two tenths and so on, as geomorph does."""
+        inner = []
+        for seed in range(5):
+            tree = read_tree(LADDER)
+            C = 0.5 * tree.covariance + 0.5 * np.diag(np.diag(tree.covariance))
+            noise = np.random.default_rng(seed).normal(size=(8, 12))
+            states = (np.linalg.cholesky(C) @ noise).reshape(8, 6, 2)
+            shapes = np.random.default_rng(9).normal(size=(6, 2)) + 0.02 * states
+            chosen = phylogenetic_signal(Shapes(shapes, names=tree.tips), tree, n_permutations=100)
+            scalings = np.arange(1, 11) / 10
+            sizes = [
+                phylogenetic_signal(
+                    Shapes(shapes, names=tree.tips), tree, n_permutations=100, scaling=scaling
+                ).z
+                for scaling in scalings
+            ]
+            between = np.linspace(0.1, 1, 1000)
+            expected = between[np.argmax(CubicSpline(scalings, sizes)(between))]
+            assert chosen.scaling == pytest.approx(expected, abs=0.006)
+            inner.append(0.1 < chosen.scaling < 1)
+        assert any(inner)
 
     def test_fixed_scaling_of_one_component_follows_the_likelihood(self):
         signal = phylogenetic_signal(

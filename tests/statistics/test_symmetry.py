@@ -186,6 +186,25 @@ def test_turning_no_individual_around_gives_the_observed_ratio():
     assert len(np.unique(chance.round(9))) > 60
 
 
+def test_p_of_directional_asymmetry_is_the_share_of_turned_sets():
+    """By brute force: the sides of individuals change places, and F is computed anew."""
+    who, side = np.repeat(np.arange(9), 2), np.tile(["l", "r"], 9)
+    points = moths(18, seed=7)
+    actual = symmetry(points, individual=who, side=side, seed=2, n_permutations=49)
+    left, right = tangent_space(points).reshape(9, 2, -1).swapaxes(0, 1)
+    ratios = []
+    for signs in np.vstack([np.ones(9), Permutations(49, 2).signs(9)]):
+        asymmetric = signs[:, None] * (left - right) / 2
+        between = 9 * np.sum(asymmetric.mean(axis=0) ** 2)
+        ratios.append(8 * between / (np.sum(asymmetric**2) - between))
+    assert actual["side"].f == pytest.approx(ratios[0])
+    p = np.mean(np.array(ratios) >= ratios[0] * (1 - 1e-9))
+    assert 0.02 < p < 1
+    assert actual["side"].p == pytest.approx(p)
+    assert "Asymmetry of size" in str(actual)
+    assert "size" not in str(symmetry(points, MOTH_PAIRS, n_permutations=1))
+
+
 def test_p_of_both_asymmetries_is_uniform_where_there_is_none():
     who, side = np.repeat(np.arange(12), 4), np.tile([0, 1], 24)
     terms, p = TwoWay(who, side), []
