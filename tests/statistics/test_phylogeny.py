@@ -32,6 +32,12 @@ SPECIES = (
 NEWICK = re.search(r"\(P_serratus.*;", geomorph_numbers("phylogeny"))[0]
 FOUR = "((a:1,b:2):3,(c:4,d:5):6);"
 LADDER = "(a:4.5,(b:3,(c:2,((d:1,e:0.5):1,(f:1,(g:0.3,h:1.1):0.2):0.4):0.3):1):0.7);"
+NEXUS = """#NEXUS
+BEGIN TREES;
+  TRANSLATE 1 a, 2 b, 3 c, 4 d;
+  TREE one = [&R] ((1:1,2:2):3,(3:4,4:5):6);
+END;
+"""
 EIGHT = "(((a:1,b:1):1,(c:1,d:1):1):1,((e:1,f:1):1,(g:1,h:1):1):1);"
 
 
@@ -114,6 +120,12 @@ class TestReadTree:
         tree = read_tree(EIGHT).take(list("abcd"))
         np.testing.assert_allclose(np.diag(tree.covariance), 2.0, **EXACT)
 
+    @pytest.mark.parametrize("text", [FOUR, NEXUS], ids=["newick", "nexus"])
+    def test_a_byte_order_mark_is_no_part_of_a_tree(self, text, tmp_path):
+        """Windows puts one before what its editors save."""
+        (tmp_path / "tree.tre").write_text(text.replace("\n", "\r\n"), encoding="utf-8-sig")
+        assert read_tree(tmp_path / "tree.tre").covariance[0].tolist() == [4.0, 3.0, 0.0, 0.0]
+
     def test_tips_that_are_not_apart_are_refused(self):
         with pytest.raises(DefgpaError, match="singular"):
             _ = read_tree("((a:0,b:0):1,(c:1,d:1):1);").covariance
@@ -136,6 +148,29 @@ class TestMatching:
     def test_tip_without_a_specimen_is_named(self):
         with pytest.raises(DefgpaError, match="no specimen called 'h'"):
             phylogenetic_signal(self.shapes.take(range(7)), EIGHT)
+
+    def test_blanks_and_underscores_of_names_are_the_same(self):
+        """Newick has underscores where specimens and species have blanks, and quotes of blanks."""
+        tree = "((Homo_sapiens:1,'Pan paniscus':2):3,(Pan_troglodytes:4,d_:5):6);"
+        names = ["Homo sapiens", "Pan_paniscus", "Pan_troglodytes", "d "]
+        shapes = Shapes(self.shapes.points[:4], names=names)
+        expected = phylogenetic_signal(
+            Shapes(shapes.points, names=list("abcd")), FOUR, n_permutations=9
+        )
+        for x, species in ((shapes, None), (shapes.points, names)):
+            actual = phylogenetic_signal(x, tree, species, n_permutations=9)
+            assert actual.k == pytest.approx(expected.k)
+            assert actual.species == tuple(names)
+        model = procrustes_anova("shape ~ z", shapes, {"z": [1.0, 2, 4, 3]}, 9, tree=tree)
+        assert model["z"].df == 1
+
+    def test_names_that_differ_in_underscores_only_are_told_apart(self):
+        tree = "((a_1:1,'a 1':2):3,(c:4,d:5):6);"
+        shapes = Shapes(self.shapes.points[:4], names=["a_1", "a 1", "c", "d"])
+        assert phylogenetic_signal(shapes, tree, n_permutations=9).species == shapes.names
+        doubtful = Shapes(self.shapes.points[:4], names=["a_b_1", "a b_1", "c", "d"])
+        with pytest.raises(DefgpaError, match="no tip called 'a_b_1', 'a b_1'"):
+            phylogenetic_signal(doubtful, "(('a b 1':1,b:2):3,(c:4,d:5):6);")
 
     def test_prune_leaves_out_both(self):
         renamed = Shapes(self.shapes.points, names=[*"abcdefg", "zebra"])

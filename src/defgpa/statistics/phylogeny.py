@@ -154,7 +154,7 @@ def read_tree(source: str | PathLike[str]) -> Phylogeny:
     is_text = ";" in text and "(" in text
     if not is_text:
         try:
-            text = Path(source).read_text(encoding="utf-8", errors="replace")
+            text = Path(source).read_text(encoding="utf-8-sig", errors="replace")
         except OSError as error:
             raise DefgpaError(f"The tree {source} cannot be read: {error.strerror}.") from None
     schema = "NEXUS" if text.lstrip()[:6].upper() == "#NEXUS" else "Newick"

@@ -120,21 +120,35 @@ def match_tree(
     sample : Sample
         One shape per tip.
     tree : Phylogeny
-        Its tips in the order of the sample.
+        Its tips in the order of the sample, and spelt as there: Newick has underscores for blanks.
     """
     phylogeny = tree if isinstance(tree, Phylogeny) else read_tree(tree)
     sample = build_sample(x, space=space, superimpose=superimpose)
     if species is None:
+        phylogeny = _spell_tips(phylogeny, sample.shapes.names)
         members = match_names(sample.shapes.names, phylogeny, prune)
         if len(members) < sample.shapes.n_shapes:
             sample = sample.take(members)
         return sample, phylogeny.take(sample.shapes.names)
     names, codes = encode_groups(species, sample.shapes.n_shapes, "species")
+    phylogeny = _spell_tips(phylogeny, names)
     is_kept = np.isin(codes, match_names(names, phylogeny, prune))
     if not is_kept.all():
         sample = sample.take(np.flatnonzero(is_kept))
     sample = average_species(sample, [names[code] for code in codes[is_kept]])
     return sample, phylogeny.take(sample.shapes.names)
+
+
+def _spell_tips(tree: Phylogeny, names: Sequence[str]) -> Phylogeny:
+    """Spell tips as the names that differ from them in blanks and underscores only."""
+    spelling: dict[str, str | None] = {}
+    for name in names:
+        plain = name.replace("_", " ")
+        spelling[plain] = None if plain in spelling else name  # two names are not to be told apart
+    tips = [
+        tip if tip in names else spelling.get(tip.replace("_", " ")) or tip for tip in tree.tips
+    ]
+    return replace(tree, tips=tuple(tips)) if len(set(tips)) == len(tips) else tree
 
 
 def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]:
