@@ -23,9 +23,12 @@ from defgpa.io.limits import TEXT_COST, Budget, open_zip
 from defgpa.io.text.lines import read_blocks, warn
 from defgpa.io.text.table import remove_guard
 from defgpa.io.text.variables import get_variable_columns
+from defgpa.io.xml import scan_xml
 from defgpa.shapes import Shapes
 
 _EXCEL = (".xlsx", ".xlsm")
+_MAX_ROWS = 2**20  # of a sheet of Excel
+_CELLS = "the number of its cells"
 _N_SAMPLE_ROWS = 20  # rows that show whether the header lacks a cell
 _N_CACHED_WORDS = 2**12  # words of cells that are kept, since tables repeat them
 
@@ -184,20 +187,41 @@ def _read_sheet(path: Path) -> list[tuple[int, list[str]]]:
     advice = f'{path} is a spreadsheet, which needs openpyxl: pip install "defgpa[spreadsheets]".'
     openpyxl = import_extra("openpyxl", advice)
     with translate_errors(path, "spreadsheet"):
-        with open_zip(path) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-        Budget(path).spend(TEXT_COST * size, "what it packs")
+        _check_parts(path)
         workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
-            cells = [
-                [_format_cell(cell) for cell in row]
-                for row in workbook.worksheets[0].iter_rows(values_only=True)
-            ]
+            rows = list(_read_cells(path, workbook.worksheets[0]))
         finally:
             workbook.close()
-    width = max((k + 1 for row in cells for k, cell in enumerate(row) if cell), default=0)
-    rows = [(row + [""] * width)[:width] for row in cells]
-    return [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
+    width = max((len(cells) for _, cells in rows), default=0)
+    Budget(path).spend(8 * width * len(rows), _CELLS)
+    return [(number, cells + [""] * (width - len(cells))) for number, cells in rows]
+
+
+def _check_parts(path: Path) -> None:
+    """Refuse a spreadsheet whose parts would take too much time or memory to parse."""
+    with open_zip(path) as archive:
+        parts = archive.infolist()
+        Budget(path).spend(TEXT_COST * sum(part.file_size for part in parts), "what it packs")
+        budget = Budget(path)
+        for part in parts:
+            if part.filename.lower().endswith((".xml", ".rels")):
+                with archive.open(part) as stream:
+                    scan_xml(path, stream, "a spreadsheet", budget)
+
+
+def _read_cells(path: Path, sheet: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells up to the last filled one of each row that is not blank."""
+    budget = Budget(path)
+    sheet.reset_dimensions()  # what it states may be any size
+    rows = sheet.iter_rows(max_row=_MAX_ROWS, values_only=True)
+    for number, row in enumerate(rows, start=1):
+        budget.spend(8 * len(row), _CELLS)
+        cells = [_format_cell(cell) for cell in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        if cells:
+            yield number, cells
 
 
 def _format_cell(cell: object) -> str:

@@ -24,6 +24,7 @@ from defgpa.io.files import make_format_error, read_bytes, translate_errors
 from defgpa.io.limits import LZMA_MEMORY, Budget
 from defgpa.io.mesh.mesh import Colours, Mesh, Polygons, as_colours, as_indices, build_mesh
 from defgpa.io.text.lines import parse_numbers_fast
+from defgpa.io.xml import parse_xml
 
 _KINDS = (  # in small letters, NumPy calls them the same
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
@@ -111,7 +112,7 @@ class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
         xml, self._appended, self._appended_encoding = _split_appended(read_bytes(path))
-        self.root = ElementTree.fromstring(xml)
+        self.root = parse_xml(path, xml, "a VTKFile of type PolyData")
         if self.root.tag != "VTKFile" or self.root.get("type") != "PolyData":
             raise make_format_error(
                 path, "a VTKFile of type PolyData", self.root.get("type", self.root.tag)

@@ -14,21 +14,16 @@ import numpy as np
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing, read_bytes, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, make_document, require_3d
-from defgpa.io.limits import Budget
 from defgpa.io.text.lines import parse_number
+from defgpa.io.xml import parse_xml
 from defgpa.shapes import Shapes
-
-_ELEMENT_COST = 250  # bytes of memory that the smallest element of XML takes
 
 
 def read_pp(path: Path, options: ReadOptions) -> Document:
     """Read the points of a file, by their names."""
     data = read_bytes(path)
-    if b"<!ENTITY" in data:
-        raise make_format_error(path, "picked points", "definitions of entities")
-    Budget(path).spend(_ELEMENT_COST * data.count(b"<"), "the number of its elements")
     with translate_errors(path, "file of picked points"):
-        points = ElementTree.fromstring(data).findall("point")
+        points = parse_xml(path, data, "picked points").findall("point")
     if not points:
         raise make_format_error(path, "picked points", "none")
     array = np.array([_parse_coordinates(path, point) for point in points])
