@@ -157,8 +157,11 @@ def _read_column_names(path: Path, table: h5py.Group) -> list[tuple[str, ...]]:
     return names
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """An unpickler of plain lists, tuples and strings: it finds no class and runs no code."""
+class _PlainUnpickler(pickle._Unpickler):
+    """An unpickler of plain lists, tuples and strings: it finds no class and runs no code.
+
+    It is that in Python, since the one in C takes memory for as many objects as a pickle names.
+    """
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"{module}.{name} is not read")
