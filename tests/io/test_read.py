@@ -317,11 +317,11 @@ def test_lps_and_ras_come_together_in_the_space_of_the_first(folder):
     np.testing.assert_array_equal(turned["a"], [[-1, -2, 3], [-4, -5, 6]])
 
 
-def test_faces_follow_their_landmarks_when_labels_reorder_them():
+def test_faces_follow_their_landmarks_when_labels_reorder_them(tmp_path):
     points = np.arange(9.0).reshape(3, 3)
     plain = Document((Specimen("a", points, ("A", "B", "C")),))
     turned = Document((Specimen("b", points, ("C", "B", "A")),), faces=np.array([[0, 1, 2]]))
-    shapes = merge_documents([(Path("a"), plain), (Path("b"), turned)], ReadOptions())
+    shapes = merge_documents([(tmp_path, plain), (tmp_path, turned)], ReadOptions())
     assert shapes.landmarks == ("A", "B", "C")
     assert shapes.faces.tolist() == [[2, 1, 0]]
 

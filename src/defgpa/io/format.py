@@ -14,6 +14,7 @@ from types import MappingProxyType
 from defgpa.arrays import Array, Index
 from defgpa.errors import FormatError
 from defgpa.io.files import abbreviate
+from defgpa.io.limits import Budget
 from defgpa.shapes import Metadata, Shapes
 
 
@@ -74,6 +75,7 @@ def make_document(
 ) -> Document:
     """Build a document from points (m, d) of each specimen; one without a name gets the file's."""
     n, given_names = len(points), dict(enumerate(names))
+    Budget(path).spend_on_specimens(n)  # numbers pack to nothing, specimens do not
     specimens = (
         Specimen(
             given_names.get(k) or make_default_name(path, k, n),

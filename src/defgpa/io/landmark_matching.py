@@ -19,6 +19,7 @@ from itertools import pairwise
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names
 from defgpa.io.format import SourcedSpecimen
+from defgpa.io.limits import WORD_COST, Budget
 from defgpa.io.text.lines import warn
 from defgpa.shapes import number_labels
 
@@ -63,6 +64,7 @@ def list_landmarks(specimens: Sequence[SourcedSpecimen]) -> Labels:
     if sequences:
         return sequences[0]
     curves = present[0].curves
+    Budget(present[0].path).spend(WORD_COST * len(present[0].points), "the number of its landmarks")
     return (*number_labels("", len(present[0].points) - len(curves)), *curves)
 
 

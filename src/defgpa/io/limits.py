@@ -32,6 +32,7 @@ GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 LZMA_MEMORY = 2**28  # bytes: what the headers of an .xz file may ask for
 _MAX_RATIO = 100  # of the size of a file
 _MIN_BYTES = 64_000_000
+_SEPARATORS = ",;" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 _max_memory: ContextVar[float | None] = ContextVar("max_memory", default=None)
 
@@ -104,7 +105,7 @@ def open_zip(path: Path) -> zipfile.ZipFile:
 
 def count_words(text: str) -> int:
     """Return an upper bound of the number of words, or cells of a table, in a text."""
-    return 1 + sum(map(text.count, " \t\n,;"))
+    return 1 + sum(map(text.count, _SEPARATORS))
 
 
 def decompress(packed: bytes, max_bytes: int) -> bytes:

@@ -170,8 +170,9 @@ def _stack_points(
                 f"{specimen.points.shape[1]}-D."
             )
     n, m = len(specimens), len(landmarks)
-    budget = Budget(present[0].path, sum(specimen.points.nbytes for specimen in present))
-    budget.spend(8 * n * m * d, f"a set of {n} shapes with {m} landmarks, few of them in each,")
+    size = sum(path.stat().st_size for path in {specimen.path for specimen in present})
+    what = f"a set of {n} shapes with {m} landmarks, few of them in each,"
+    Budget(present[0].path, size).spend(8 * n * m * d, what)
     points = np.full((n, m, d), np.nan)
     for row, specimen, numbers in zip(
         points, specimens, _number_points(specimens, landmarks), strict=True
@@ -191,7 +192,7 @@ def _number_points(
 ) -> Iterator[slice | list[int]]:
     """Assign the points of each specimen to landmarks, by label if all have labels."""
     by_label = all(specimen.labels for specimen in specimens if len(specimen.points))
-    number = {label: j for j, label in enumerate(landmarks)}
+    number = {label: j for j, label in enumerate(landmarks)} if by_label else {}
     order = tuple(landmarks)
     for specimen in specimens:
         if not by_label or specimen.labels == order or not len(specimen.points):

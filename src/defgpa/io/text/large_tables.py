@@ -31,6 +31,7 @@ _MIN_BYTES = 1_000_000  # below, the plain reader takes no time either
 _N_SAMPLE_LINES = 5  # lines that show how a table is written
 _BLOCK = 2**18  # characters that are parsed at once
 _SPARE_LENGTH = 16  # characters that a word may have more than those of the sample
+_MAX_LENGTH = 256  # of a word of the sample: every row takes memory for as many characters
 
 # Spellings of NaN that C reads and nobody writes: they stand for words that C does not read, and
 # are turned back into these where they belong to a word of a column that is not parsed.
@@ -134,6 +135,8 @@ def _read_sample(path: Path) -> Table | None:
         Budget(path).spend(WORD_COST * count_words(text), "its text")
         table = parse_table(path, text)
         if not table.header or not table.delimiter:
+            return None
+        if any(len(cell) > _MAX_LENGTH for row in table.rows for cell in row):
             return None
         return None if find_array_slices(table.header) else table
     except (OSError, UnicodeDecodeError, FormatError):

@@ -19,6 +19,7 @@ from defgpa.errors import FormatError
 from defgpa.io.atomic import write_text
 from defgpa.io.files import make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions, make_document
+from defgpa.io.limits import WORD_COST, Budget, count_words
 from defgpa.io.text.lines import (
     Disagree,
     Line,
@@ -58,6 +59,7 @@ def read_morphologika(path: Path, options: ReadOptions) -> Document:
         titles, points = (
             _parse_raw_points(path, sections, sizes, disagree) if read is None else read[1:]
         )
+        Budget(path).spend_on_specimens(len(points))
         names = _find_names(sections, titles, len(points), disagree)
         metadata_by_key = _collect_metadata(sections, len(points), disagree)
     points = mask_missing(points, options.missing)
@@ -115,6 +117,7 @@ def _read_in_bulk(path: Path) -> tuple[Sections, list[str], Array] | None:
     before, titles, blocks, after = list[str](), list[str](), list[Array](), list[str]()
     counts: list[int] = []  # of rows below each title
     n_lines = 0  # of rows and titles
+    budget = Budget(path)
     for block in read_blocks(path):
         at = 0
         if not counts:
@@ -128,6 +131,7 @@ def _read_in_bulk(path: Path) -> tuple[Sections, list[str], Array] | None:
         if not after:
             end = block.find("[", at)
             end = len(block) if end < 0 else end
+            budget.spend(WORD_COST * block.count("'", at, end), "the number of its titles")
             rows = _take_titles(block[at:end], titles, counts)
             n_lines += block.count("\n", at, end)
             at = end
@@ -140,9 +144,11 @@ def _read_in_bulk(path: Path) -> tuple[Sections, list[str], Array] | None:
     first = 1
     lines: list[Line] = []
     for blocks_of_lines, n_others in ((before, 1 + n_lines), (after, 0)):
-        numbered = enumerate("".join(blocks_of_lines).split("\n"), start=first)
-        lines += [(line, text) for line, row in numbered if (text := row.strip())]
-        first += sum(block.count("\n") for block in blocks_of_lines) + n_others
+        text = "".join(blocks_of_lines)
+        budget.spend(WORD_COST * count_words(text), "the text of its sections")
+        numbered = enumerate(text.split("\n"), start=first)
+        lines += [(line, row) for line, padded in numbered if (row := padded.strip())]
+        first += text.count("\n") + n_others
     sections = _sort_lines(path, lines)
     n, m, d = _parse_sizes(path, sections)
     is_titled = len(titles) == n and counts == [0, *[m] * n]

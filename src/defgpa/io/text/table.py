@@ -25,7 +25,7 @@ from defgpa.io.text.lines import (
 )
 
 _DELIMITERS = (";", "\t", ",")
-_QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks
+_QUOTED = re.compile(r'"((?:[^"]++|"")*+)"(?=\s|$)|(\S+)')  # a cell between blanks
 _FORMULA = re.compile("'*[=+@-]")  # what a spreadsheet runs, guarded or not
 _EXCEL_HINT = re.compile(r"sep=(.)", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?")

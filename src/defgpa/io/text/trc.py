@@ -14,6 +14,7 @@ import numpy as np
 
 from defgpa.io.files import abbreviate, make_format_error, mask_missing
 from defgpa.io.format import Document, Format, ReadOptions
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import decode_head, make_unique, parse_numbers, read_text, warn
 from defgpa.io.video_frames import make_capture_document
 
@@ -29,17 +30,20 @@ def read_trc(path: Path, options: ReadOptions) -> Document:
     width = 3 * len(labels)
     if not labels:
         raise make_format_error(path, "names of markers behind 'Time'", "none", at + 1)
-    frames, points = [], []
-    for line, row in enumerate(lines[at + 1 :], start=at + 2):
-        cells = [cell.strip() for cell in row.split("\t")]
+    frames, rows = list[str](), list[list[float]]()
+    for line, text in enumerate(lines[at + 1 :], start=at + 2):
+        cells = [cell.strip() for cell in text.split("\t")]
         if not any(cells) or not cells[0]:  # the line of the axes, and blank ones
             continue
-        cells = cells[: width + 2] + [""] * (width + 2 - len(cells))
         frames.append(f"frame_{cells[0]}")
-        points.append(parse_numbers(path, line, cells[2:]))
+        rows.append(parse_numbers(path, line, cells[2 : width + 2]))
     if not frames:
         raise make_format_error(path, "frames below the names of the markers", "none")
-    stack = mask_missing(np.array(points).reshape(-1, len(labels), 3), options.missing)
+    Budget(path).spend(8 * width * len(rows), "its frames")
+    points = np.full((len(rows), width), np.nan)  # a row may lack cells at its end
+    for numbers, row in zip(points, rows, strict=True):
+        numbers[: len(row)] = row
+    stack = mask_missing(points.reshape(-1, len(labels), 3), options.missing)
     stack[np.isnan(stack).any(axis=2)] = np.nan
     _compare_counts(path, lines[:at], len(frames), len(labels))
     return make_capture_document(path, frames, stack, labels)
