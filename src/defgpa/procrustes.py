@@ -6,8 +6,8 @@ landmarks they share, and :math:`H = X^\top Y = U \Sigma V^\top`. The rotation t
 makes it a rotation; without it, reflections are allowed), the scale is
 :math:`\mathrm{tr}(R^\top H) / \lVert X \rVert^2`, and the translation joins the centroids.
 
-Everything is needed only through the moments of the two sets, so a stack of pairs, or all pairs
-of a set of shapes at once, costs a few matrix products.
+Everything is needed only through the moments of the two sets, so a stack of pairs costs a few
+matrix products.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Mask, Stack
 from defgpa.errors import DegenerateShapeError, ShapeError
-from defgpa.geometry import Geometry, measure_geometry
 
 
 @dataclass(frozen=True)
@@ -286,40 +285,6 @@ def procrustes_distance(source: Array, target: Array) -> float:
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
-def fit_pairwise_motions(sources: Array, targets: Array, motions: Motions = RIGID) -> Motion:
-    """Find the best motion of every source onto every target, on the landmarks both have.
-
-    The same as `fit_motions` on all pairs, without ever holding all pairs of points.
-
-    Parameters
-    ----------
-    sources : array (n, m, d)
-        Shapes, with NaN for missing landmarks.
-    targets : array (k, m, d)
-        Shapes, the same or others.
-    motions : Motions
-        The family to search.
-
-    Returns
-    -------
-    Motion
-        With leading axes (n, k): entry [i, j] takes source i onto target j.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> shapes = np.random.default_rng(0).normal(size=(4, 6, 2))
-    >>> shapes[0, :3] = shapes[1, 2:] = np.nan
-    >>> onto = fit_pairwise_motions(shapes, shapes)
-    >>> onto.rotation.shape, bool(onto.determined[0, 1])
-    ((4, 4, 2, 2), False)
-    """
-    geometry = (
-        measure_geometry(points, ~np.isnan(points[..., 0])) for points in (sources, targets)
-    )
-    return _find_best_motion(_compute_pairwise_moments(*geometry), motions)
-
-
 @dataclass(frozen=True, eq=False)
 class _Moments:
     """What the best motion depends on, each a stack; missing landmarks weigh nothing."""
@@ -357,42 +322,6 @@ def _center(shapes: Array) -> tuple[Array, Array, Array]:
     points = shapes - mean[..., np.newaxis, :]
     flat = points.reshape(*points.shape[:-2], -1)
     return points, mean, np.einsum("...k,...k->...", flat, flat)
-
-
-def _compute_pairwise_moments(x: Geometry, y: Geometry) -> _Moments:
-    """Return the moments of all pairs, by matrix products over the landmarks.
-
-    About the centroid of the visible landmarks of each shape, so that small shifts lose no digits.
-    """
-    V, W = x.visible.astype(np.float64), y.visible.astype(np.float64)
-    count = V @ W.T
-    divisor = np.maximum(count, 1.0)
-    x_mean = np.einsum("nmd,km->nkd", x.centred, W, optimize=True) / divisor[..., np.newaxis]
-    y_mean = np.einsum("kmd,nm->nkd", y.centred, V, optimize=True) / divisor[..., np.newaxis]
-    cross = np.einsum("nma,kmb->nkab", x.centred, y.centred, optimize=True)
-    cross -= count[..., np.newaxis, np.newaxis] * x_mean[..., np.newaxis] * y_mean[..., None, :]
-    return _Moments(
-        count,
-        x.centre[:, np.newaxis] + x_mean,
-        y.centre + y_mean,
-        cross,
-        _shift_spread(x_mean, count, (x.centred**2).sum(axis=-1) @ W.T),
-        _shift_spread(y_mean, count, V @ (y.centred**2).sum(axis=-1).T),
-        np.broadcast_to(_find_largest_coordinate(x.points)[:, np.newaxis], count.shape),
-        np.broadcast_to(_find_largest_coordinate(y.points), count.shape),
-    )
-
-
-def _shift_spread(mean: Array, count: Array, squares: Array) -> Array:
-    """Return Σ‖x − mean‖² from Σ‖x‖²; rounding may make it negative, theory cannot.
-
-    Parameters
-    ----------
-    mean, count, squares : array (…, d), (…), (…)
-        Of the points: their mean, their number or total weight, and Σ‖x‖².
-    """
-    spread: Array = np.maximum(squares - count * (mean**2).sum(axis=-1), 0.0)
-    return spread
 
 
 def _find_best_motion(moments: _Moments, motions: Motions) -> Motion:

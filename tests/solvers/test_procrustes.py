@@ -13,7 +13,6 @@ from defgpa.procrustes import (
     Motions,
     find_nearest_orthogonal,
     fit_motions,
-    fit_pairwise_motions,
     fit_rigid,
     fit_similarity,
 )
@@ -140,17 +139,6 @@ def test_a_stack_is_every_pair_on_its_own(d, motions, rng):
         alone = fit_motions(source[i], target[i], motions=motions)
         np.testing.assert_allclose(together[i].matrix, alone.matrix, **EXACT)
         np.testing.assert_allclose(together[i].translation, alone.translation, **EXACT)
-
-
-def test_all_pairs_by_products_are_all_pairs_by_points(d, motions, rng):
-    sources, targets = rng.normal(size=(6, 25, d)) + 40, rng.normal(size=(4, 25, d)) - 70
-    sources[rng.random((6, 25)) < 0.3] = np.nan
-    targets[rng.random((4, 25)) < 0.3] = np.nan
-    quick = fit_pairwise_motions(sources, targets, motions)
-    slow = fit_motions(sources[:, np.newaxis], targets, motions=motions)
-    np.testing.assert_allclose(quick.matrix, slow.matrix, **EXACT)
-    np.testing.assert_allclose(quick.translation, slow.translation, **EXACT)
-    assert quick.determined.all()
 
 
 def test_too_few_shared_landmarks_are_an_error(d, rng):

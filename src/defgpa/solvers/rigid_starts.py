@@ -15,7 +15,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Mask
 from defgpa.errors import DegenerateShapeError
-from defgpa.procrustes import Motions, fit_pairwise_motions
+from defgpa.procrustes import Motions, fit_motions
 from defgpa.solvers.datum_space import CentredShapes
 from defgpa.threads import check_interruption
 
@@ -69,11 +69,11 @@ def _grow_reference(points: Array, shapes: CentredShapes, motions: Motions) -> A
             return total.T / views
         reference = np.where(views > 0, total.T / np.maximum(views, 1), np.nan).T
         candidates = np.flatnonzero(waiting)
-        motion = fit_pairwise_motions(centred[candidates], reference[np.newaxis], motions)[:, 0]
+        motion = fit_motions(centred[candidates], reference, motions=motions)
         if motions.reflections and not motion.determined.any():
             # planar shapes are their own mirror images: any side will do
             turns = replace(motions, reflections=False)
-            motion = fit_pairwise_motions(centred[candidates], reference[np.newaxis], turns)[:, 0]
+            motion = fit_motions(centred[candidates], reference, motions=turns)
         n_shared = (visible[candidates] & (views > 0)).sum(axis=1)
         n_usable = np.where(motion.determined, n_shared, 0)
         if not n_usable.any():
