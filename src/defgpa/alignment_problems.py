@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class DeformableProblem:
         """The fit of all landmarks."""
         return fit_deformable(self.local, self.cost, self.method)
 
-    def align(self) -> Alignment:
-        """Align the shapes."""
+    def align(self, dial: Dial | None = None) -> Alignment:
+        """Align the shapes; ``dial`` is of elastic problems."""
         fit, shapes = self.fit, self.shapes
         return Alignment(
             shapes,
@@ -74,53 +75,51 @@ class DeformableProblem:
         )
         return None if reference is None else procrustes_distance(reference, self.fit.reference)
 
-    def scale_penalty(self, factor: float) -> DeformableProblem:
+    def scale_penalty(self, factor: float) -> Self:
         """Return the problem whose warps are charged ``factor`` times as much."""
         return replace(self, cost=self.cost.scale_penalty(factor))
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticProblem:
+class ElasticProblem(DeformableProblem):
     """Shapes to be aligned elastically, with all that does not depend on the rigidity."""
-
-    deformable: DeformableProblem
 
     @cached_property
     def anchors(self) -> Anchors:
         """The shapes that warps are anchored to; the deformable fit tells which are mirrored."""
-        geometry, fit = self.deformable.local.geometry, self.deformable.fit
-        require_free_linear_maps(self.deformable.cost, geometry, self.deformable.shapes.names)
-        return Anchors(CentredSums(geometry), np.where(fit.diagnostics.votes < 0, -1.0, 1.0))
+        geometry, votes = self.local.geometry, self.fit.diagnostics.votes
+        require_free_linear_maps(self.cost, geometry, self.shapes.names)
+        return Anchors(CentredSums(geometry), np.where(votes < 0, -1.0, 1.0))
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
         """(1, m, d) each: the deformable reference, and the rigid mean, mirrored shapes turned."""
-        shapes, weights = self.deformable.shapes, self.deformable.local.geometry.weights
+        shapes, weights = self.shapes, self.local.geometry.weights
         points = np.array(shapes.points)
         points[self.anchors.side < 0, :, 0] *= -1.0
         rigid = fit_rigid(points, SIMILARITY, shapes.names, weights=weights)
-        return self.deformable.fit.reference[None], rigid.reference[None]
+        return self.fit.reference[None], rigid.reference[None]
 
-    def scale_penalty(self, factor: float) -> ElasticProblem:
-        """Return the problem whose warps are charged ``factor`` times as much for bending."""
-        return ElasticProblem(self.deformable.scale_penalty(factor))
+    def measure_influence(self, shape: int, landmarks: Index, shapes: Shapes) -> None:
+        """Return None: an elastic reference without some landmarks takes a new fit."""
 
-    def align(self, dial: Dial) -> Alignment:
+    def align(self, dial: Dial | None = None) -> Alignment:
         """Align the shapes at one rigidity; at its soft end no rigid solution is needed."""
-        problem, shapes, anchors = self.deformable, self.deformable.shapes, self.anchors
-        cost, tuning, free = problem.cost, problem.method.tuning, problem.fit
+        assert dial is not None
+        shapes, anchors = self.shapes, self.anchors
+        cost, tuning, free = self.cost, self.method.tuning, self.fit
         if dial.firmness == 0.0:  # the deformable alignment, at the size that all of the dial has
             reference = scale_to_mean_size(anchors, free.reference[None])[0]
             warps = cost.make_warps(cost.fit_warps(reference), shapes.points)
             eigenvalues = np.einsum("md,md->d", reference, reference)
-            aligned = problem.align()
+            aligned = super().align()
             return replace(aligned, reference=reference, warps=warps, eigenvalues=eigenvalues)
         inverse = make_anchored_inverse(cost, anchors.sums, dial.firmness, tuning.dense_landmarks)
         axes = free.spectrum.axes[None] if free.diagnostics.n_agreed_axes else None
         fit = fit_elastic(anchors, inverse, self.starts, dial, tuning, axes)
         diagnostics, findings = fit.diagnose(0, dial, free.diagnostics.votes, shapes.names)
         reference, departures = fit.reference[0], dial.firmness * fit.departures[0]
-        geometry, points = problem.local.geometry, shapes.points
+        geometry, points = self.local.geometry, shapes.points
         noise = rms((superimpose(points, reference) - reference)[shapes.visible])
         hinges = check_hinge(
             reference, shapes.visible, shapes.n_dims - 1, noise, shapes.names, tuning
@@ -132,7 +131,7 @@ class ElasticProblem:
             fit_elastic_warps(cost, geometry, reference, departures, points),
             np.einsum("md,md->d", reference, reference),
             diagnostics,
-            ElasticRegistration(problem.model, dial.rigidity, dial.scaling),
+            ElasticRegistration(self.model, dial.rigidity, dial.scaling),
             np.eye(shapes.n_dims),
             (*undetermined, *findings, *hinges),
         )

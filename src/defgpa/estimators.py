@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -92,25 +92,21 @@ class AlignmentEstimator(SklearnInterface):
                 return self._align_robustly(as_specimens(shapes).require_alignable(), settings)
         return self.align_with_problem(shapes)[0]
 
-    def align_with_problem(
-        self, shapes: ShapesLike
-    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+    def align_with_problem(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes by least squares and check them; return the eliminated warps, too.
 
         Returns
         -------
         Alignment
             As of ``align``.
-        DeformableProblem, ElasticProblem or None
+        DeformableProblem or None
             The warps as they were eliminated, where they were.
         """
         alignment, problem = self._fit_shapes(shapes)
         measure = partial(self.measure_influence, alignment, problem)
         return add_input_findings(alignment, self.tuning or DEFAULT, measure), problem
 
-    def _fit_shapes(
-        self, shapes: ShapesLike
-    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+    def _fit_shapes(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes: a landmark of one shape only is left out, then placed by its warp.
 
         The warps as they were eliminated are returned, too, where they were.
@@ -123,9 +119,7 @@ class AlignmentEstimator(SklearnInterface):
                 alignment = place_lone_landmarks(alignment, valid)
             return alignment, problem
 
-    def _align_core(
-        self, shapes: Shapes
-    ) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem | None]:
         """Align shapes that are linked by their landmarks and each extended enough."""
         raise NotImplementedError
 
@@ -188,7 +182,7 @@ class AlignmentEstimator(SklearnInterface):
     def measure_influence(
         self,
         alignment: Alignment,
-        problem: DeformableProblem | ElasticProblem | None,
+        problem: DeformableProblem | None,
         shape: int,
         landmarks: Index,
     ) -> float:
@@ -198,7 +192,7 @@ class AlignmentEstimator(SklearnInterface):
         them; otherwise the shapes are fitted without the landmarks.
         """
         shapes = alignment.shapes
-        if isinstance(problem, DeformableProblem):
+        if problem is not None:
             change = problem.measure_influence(shape, landmarks, shapes)
             if change is not None:
                 return change
@@ -277,8 +271,35 @@ class WarpEstimator(AlignmentEstimator):
     """What the estimators have in common that fit a warp of the same family to every shape."""
 
     warp: WarpModel | None = None
+    memory_budget: int
     _features_per_landmark = USUAL_FEATURES
     _schedule = OF_WARPS
+    _problem_type = DeformableProblem
+
+    if TYPE_CHECKING:  # a constant or a property of the subclass
+
+        @property
+        def dial(self) -> Dial | None:
+            """Where between rigid and elastic; None for a method without a dial."""
+
+    def _make_method(self, dim: int) -> Method:
+        """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
+        raise NotImplementedError
+
+    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem]:
+        problem = self._eliminate_warps(shapes)
+        return problem.align(self.dial), problem
+
+    def _eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
+        """Eliminate the warps of linked shapes; nothing of that depends on the dial."""
+        method, model = self._make_method(shapes.n_dims), self._model
+        geometry = shapes.geometry.project_to_planes()
+        rank = int(geometry.ranks.max())
+        local = LocalShapes(
+            geometry, shapes.names, shapes.landmarks, geometry.visible, shapes.n_dims, rank
+        )
+        cost = build_cost(geometry, model, self.memory_budget, method.tuning)
+        return self._problem_type(shapes, local, model, method, cost)
 
     @property
     def _model(self) -> WarpModel:
@@ -347,6 +368,8 @@ class DefGPA(WarpEstimator):
     True
     """
 
+    dial = None
+
     def __init__(
         self,
         warp: WarpModel | None = None,
@@ -402,10 +425,6 @@ class DefGPA(WarpEstimator):
             by_rigidity=isinstance(proportions, str) and proportions == "rigid",
         )
 
-    def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem]:
-        problem = self._eliminate_warps(shapes)
-        return problem.align(), problem
-
     def _fit_with_weights(
         self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
@@ -418,17 +437,6 @@ class DefGPA(WarpEstimator):
         # a fit has relative weights
         unit = weighted.relative_weights.sum() / weights.sum()
         return WeightedFit(reference, predicted, unit * leverage)
-
-    def _eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
-        """Eliminate the warps of linked shapes."""
-        method, model = self._make_method(shapes.n_dims), self._model
-        geometry = shapes.geometry.project_to_planes()
-        rank = int(geometry.ranks.max())
-        local = LocalShapes(
-            geometry, shapes.names, shapes.landmarks, geometry.visible, shapes.n_dims, rank
-        )
-        cost = build_cost(geometry, model, self.memory_budget, method.tuning)
-        return DeformableProblem(shapes, local, model, method, cost)
 
 
 class ElasticGPA(WarpEstimator):
@@ -477,6 +485,8 @@ class ElasticGPA(WarpEstimator):
     ((20, 2), True)
     """
 
+    _problem_type = ElasticProblem
+
     def __init__(
         self,
         warp: WarpModel | None = None,
@@ -501,8 +511,11 @@ class ElasticGPA(WarpEstimator):
         """The deformable method with the same warps, from which one of the descents starts."""
         return DefGPA(self._model, memory_budget=self.memory_budget, tuning=self.tuning)
 
+    def _make_method(self, dim: int) -> Method:
+        return self._deformable._make_method(dim)
+
     @property
-    def _dial(self) -> Dial:
+    def dial(self) -> Dial:
         """Where between rigid and elastic; checked."""
         rigidity = self.rigidity
         is_number = isinstance(rigidity, (int, float, np.floating, np.integer))
@@ -513,19 +526,11 @@ class ElasticGPA(WarpEstimator):
             )
         return Dial(float(rigidity), bool(self.scaling))
 
-    def _align_core(self, shapes: Shapes) -> tuple[Alignment, ElasticProblem]:
-        problem = self._eliminate_warps(shapes)
-        return problem.align(self._dial), problem
-
     def _fit_with_weights(
         self, shapes: Shapes, weights: Array, stiffness: float, start: Array
     ) -> WeightedFit:
         # poses follow stray landmarks of the same shape, and their leverage is a guess
         return self._deformable._fit_with_weights(shapes, weights, stiffness, start)
-
-    def _eliminate_warps(self, shapes: Shapes) -> ElasticProblem:
-        """Eliminate the warps of linked shapes; nothing of that depends on the rigidity."""
-        return ElasticProblem(self._deformable._eliminate_warps(shapes))
 
 
 class EuclideanGPA(AlignmentEstimator):
@@ -669,9 +674,7 @@ class AffineGPA(AlignmentEstimator):
         return alignment, None
 
 
-def prepare_problem(
-    estimator: DefGPA | ElasticGPA, shapes: ShapesLike
-) -> DeformableProblem | ElasticProblem:
+def prepare_problem(estimator: DefGPA | ElasticGPA, shapes: ShapesLike) -> DeformableProblem:
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid = as_specimens(shapes).require_alignable()
     with use_threads(n_values=valid.visible.size * estimator._features_per_landmark):

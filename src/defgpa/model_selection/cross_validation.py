@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment, apply_warps, average
-from defgpa.alignment_problems import DeformableProblem, ElasticProblem
+from defgpa.alignment_problems import DeformableProblem
 from defgpa.arrays import Array, Index, Progress, freeze
 from defgpa.diagnostics.findings import Finding, Problem, warn_about
 from defgpa.diagnostics.rejection import REJECTION_PROBLEMS
@@ -256,7 +256,7 @@ def fix_robust_weights(estimator: Any, shapes: _S) -> tuple[Any, _S | Shapes, tu
 
 def fit_all_landmarks(
     estimator: Any, shapes: ShapesLike
-) -> tuple[Alignment, DeformableProblem | ElasticProblem | None]:
+) -> tuple[Alignment, DeformableProblem | None]:
     """Fit an estimator, unchanged; its findings are in the result, and none is a warning.
 
     The warps as they were eliminated are returned, too, where folds can be left out of them.
@@ -282,7 +282,7 @@ def align_without_warning(estimator: Any, shapes: ShapesLike, screening: bool = 
 def leave_folds_out(
     estimator: Any,
     full: Alignment,
-    problem: DeformableProblem | ElasticProblem | None,
+    problem: DeformableProblem | None,
     fold_size: int,
     n_jobs: int | None,
     progress: Progress | None,
@@ -295,7 +295,7 @@ def leave_folds_out(
     estimator : DefGPA, EuclideanGPA, AffineGPA or any other
     full : Alignment
         By the estimator.
-    problem : DeformableProblem, ElasticProblem or None
+    problem : DeformableProblem or None
         The warps as the fit eliminated them; None to fit every fold from scratch.
     fold_size, n_jobs, progress, refit
         As in ``cross_validate``.
@@ -304,13 +304,11 @@ def leave_folds_out(
     impossible: dict[int, LeftOut] = {}
     refit = refit or problem is None or not can_keep_bases(estimator, full.shapes)
     if problem is not None:
-        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
-        plan = FoldPlan(deformable.local.geometry, full.shapes, folds)
+        plan = FoldPlan(problem.local.geometry, full.shapes, folds)
         if not refit:
-            dial = estimator._dial if isinstance(estimator, ElasticGPA) else None
-            (left_out,) = predict_folds(problem, [(dial, full)], plan, progress)
+            (left_out,) = predict_folds(problem, [(estimator.dial, full)], plan, progress)
             return collect_predictions(full, left_out, folds, fold_size)
-        impossible = find_impossible_folds(deformable, plan)
+        impossible = find_impossible_folds(problem, plan)
     possible = [number for number in range(len(folds)) if number not in impossible]
     tasks = [(estimator, full, folds[number]) for number in possible]
     n_done = itertools.count(len(impossible) + 1)

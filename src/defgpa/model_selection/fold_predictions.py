@@ -141,7 +141,7 @@ class Folds:
 
 
 def predict_folds(
-    problem: DeformableProblem | ElasticProblem,
+    problem: DeformableProblem,
     positions: Sequence[Position],
     plan: FoldPlan,
     progress: Progress | None = None,
@@ -150,7 +150,7 @@ def predict_folds(
 
     Parameters
     ----------
-    problem : DeformableProblem or ElasticProblem
+    problem : DeformableProblem
         With the warps of all shapes eliminated.
     positions : sequence of (Dial or None, Alignment)
         Where on the dial, and the alignment of all landmarks there.
@@ -170,7 +170,7 @@ def predict_folds(
     outcomes = [dict.fromkeys(range(n_folds), nothing) for _ in positions]
     n_done = len(positions) * (n_folds - sum(map(len, plan.blocks)))
     with use_threads(1):
-        solver = FoldSolver(problem.deformable if isinstance(problem, ElasticProblem) else problem)
+        solver = FoldSolver(problem)
         for i, numbers in enumerate(plan.blocks):
             errors, folds = solver.leave_out(plan, i)
             groups = [] if folds is None else list(_fit_references(solver, folds))
@@ -178,13 +178,9 @@ def predict_folds(
                 by_fold.update(errors)
                 full_reference = full.reference[plan.shared]
                 for group, fit in groups:
-                    if isinstance(problem, ElasticProblem) and dial and dial.firmness > 0.0:
-                        predicted = predict_elastic(
-                            problem, solver, group, fit, dial, full_reference
-                        )
-                    else:
-                        predicted = predict_deformable(solver, group, fit, dial, full_reference)
-                    by_fold.update(predicted)
+                    is_elastic = dial is not None and dial.firmness > 0.0
+                    predict = predict_elastic if is_elastic else predict_deformable
+                    by_fold.update(predict(solver, group, fit, dial, full_reference))
                 n_done += len(numbers)
                 if progress is not None:
                     progress(n_done, len(positions) * n_folds)
@@ -510,11 +506,10 @@ def _find_doubtful_folds(problem: DeformableProblem, fit: ReferenceFit) -> Mask:
 
 
 def predict_elastic(
-    problem: ElasticProblem,
     solver: FoldSolver,
     folds: Folds,
     free_fit: ReferenceFit,
-    dial: Dial,
+    dial: Dial | None,
     full_reference: Array,
 ) -> Iterator[tuple[int, LeftOut]]:
     """Predict the landmarks of folds by the elastic method.
@@ -526,18 +521,20 @@ def predict_elastic(
     is on the side on which it is as a whole. Parameters and result are those of
     ``predict_deformable``, whose ``free_fit`` tells on how many axes the shapes agree.
     """
-    deformable, sums, forms = problem.deformable, folds.sums, folds.forms
+    problem, sums, forms = solver.problem, folds.sums, folds.forms
+    assert isinstance(problem, ElasticProblem)
     assert isinstance(forms, LeftOutForms)
+    assert dial is not None
     cost = solver.make_cost(folds, slice(None))
     inverse = RootInverse.of(cost.dense() + dial.firmness * sums.projections)
     axes = free_fit.spectrum.axes if free_fit.n_agreed else None
     anchors, starts = Anchors(sums, problem.anchors.side), (full_reference[sums.remaining],)
-    fit = fit_elastic(anchors, inverse, starts, dial, deformable.method.tuning, axes)
+    fit = fit_elastic(anchors, inverse, starts, dial, problem.method.tuning, axes)
     free = forms.predict(fit.reference)
     predicted = free - dial.firmness * sums.points_left_out @ fit.departures
     findings: list[tuple[Finding, ...]] = [()] * len(predicted)
     for i in np.flatnonzero(~fit.converged).tolist():
-        votes, names = deformable.fit.diagnostics.votes, deformable.local.names
+        votes, names = problem.fit.diagnostics.votes, problem.local.names
         _, findings[i] = fit.diagnose(i, dial, votes, names)
     return _pose(folds, predicted, fit.reference, findings, full_reference)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from defgpa.alignment import Alignment
-from defgpa.alignment_problems import DeformableProblem, ElasticProblem
+from defgpa.alignment_problems import DeformableProblem
 from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes
 from defgpa.diagnostics.findings import warn_about
@@ -42,7 +42,6 @@ from defgpa.model_selection.smoothing_path import (
     find_path_findings,
 )
 from defgpa.shapes import Shapes, ShapesLike, as_shapes
-from defgpa.solvers.elastic import Dial
 from defgpa.warps import ThinPlateSpline
 
 DEFAULT_GRID = np.logspace(-7.0, 1.0, 9)
@@ -255,9 +254,9 @@ class Sweep:
         if problem is None:
             return [self._refit(smoothing, *pair) for pair in pairs]
         positions = []
-        for rigidity, estimator in pairs:
-            dial = None if rigidity is None else estimator._dial
-            positions.append((dial, align_problem(problem, dial, self.shapes)))
+        for _, estimator in pairs:
+            alignment = place_lone_landmarks(problem.align(estimator.dial), self.shapes)
+            positions.append((estimator.dial, alignment))
             self.steps.report(1, 1)
         left_out = predict_folds(problem, positions, self._plan, self.steps.report)
         points = []
@@ -279,7 +278,7 @@ class Sweep:
         geometry = drop_lone_landmarks(self.shapes).geometry.project_to_planes()
         return FoldPlan(geometry, self.shapes, self.folds)
 
-    def _find_problem(self, smoothing: float) -> DeformableProblem | ElasticProblem | None:
+    def _find_problem(self, smoothing: float) -> DeformableProblem | None:
         """Return the shapes with warps eliminated, from the common decomposition if it serves.
 
         None where each fold must be fitted again.
@@ -297,24 +296,13 @@ class Sweep:
         return is_ours and can_keep_bases(estimator, self.shapes)
 
     @cached_property
-    def _common(self) -> DeformableProblem | ElasticProblem | None:
+    def _common(self) -> DeformableProblem | None:
         """The warps eliminated at the anchor, where all penalties follow from one decomposition."""
         warp = set_smoothing(self.warp, self.anchor)
         if not (self._keeps_bases and scales_with_smoothing(warp, self.shapes)):
             return None
         problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
-        deformable = problem.deformable if isinstance(problem, ElasticProblem) else problem
-        return problem if deformable.cost.storage == "StoredFactor" else None
-
-
-def align_problem(
-    problem: DeformableProblem | ElasticProblem, dial: Dial | None, shapes: Shapes
-) -> Alignment:
-    """Align shapes with eliminated warps, and place the landmarks that only one of them has."""
-    if isinstance(problem, ElasticProblem):
-        assert dial is not None
-        return place_lone_landmarks(problem.align(dial), shapes)
-    return place_lone_landmarks(problem.align(), shapes)
+        return problem if problem.cost.storage == "StoredFactor" else None
 
 
 def _list_neighbours(position: tuple[int, int], shape: tuple[int, int]) -> list[tuple[int, int]]:
