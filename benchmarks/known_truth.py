@@ -57,7 +57,7 @@ def compare_with_classical_mean(n_sets: int) -> Iterator[list[str]]:
             known = class_set(name, seed)
             usual.append(off_by(classical_mean(known.points), known.truth))
             for label, method in METHODS.items():
-                fitted = method._solve(known.points)
+                fitted = method.solve(known.points)[0]
                 ratios[label].append(off_by(fitted.reference, known.truth) / usual[-1])
             ratios["mean shape"].append(off_by(fitted.mean_shape, known.truth) / usual[-1])
         means = [f"{geometric_mean(values):.2f}" for values in ratios.values()]
@@ -86,9 +86,9 @@ def _compare_metrics_on(name: str, pattern: str, share: float, n_sets: int) -> f
             weights=weights if pattern == "weights" else None,
         )
         try:
-            by_weight = defgpa.DefGPA()._solve(shapes).reference
+            by_weight = defgpa.DefGPA().solve(shapes)[0].reference
             with patch.object(deformable, "find_cheapest_axes", _find_axes_in_plain_metric):
-                alike = defgpa.DefGPA()._solve(shapes).reference
+                alike = defgpa.DefGPA().solve(shapes)[0].reference
         except defgpa.DefgpaError:  # too little is left of some shape
             continue
         ratios.append(off_by(by_weight, known.truth) / off_by(alike, known.truth))

@@ -99,7 +99,7 @@ MISTAKES = {
 def plant(points: np.ndarray, mistake, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the points with mistakes, and a mask (n, m) of the landmarks that are wrong."""
     spoilt, wrong = points.copy(), np.zeros(points.shape[:2], dtype=bool)
-    mean = defgpa.EuclideanGPA(scaling=True)._solve(points).reference
+    mean = defgpa.EuclideanGPA(scaling=True).solve(points)[0].reference
     n_wrong = max(2, round(SPECIMENS * len(points)))
     for specimen in rng.permutation(len(points))[:n_wrong]:
         wrong[specimen, mistake(spoilt[specimen], mean, rng)] = True
@@ -112,7 +112,7 @@ def measure_set(make_estimator, points, mistake, seed):
     spoilt, wrong = plant(points, mistake, rng)
     hidden = np.where(wrong[..., np.newaxis], np.nan, spoilt)
     hidden = hidden[np.isfinite(hidden[..., 0]).sum(axis=1) > points.shape[2] + 1]
-    clean, plain, best = (make_estimator()._solve(shapes) for shapes in (points, spoilt, hidden))
+    clean, plain, best = (make_estimator().solve(shapes)[0] for shapes in (points, spoilt, hidden))
     kept, robust = (make_estimator(robust=True).align(shapes) for shapes in (points, spoilt))
     in_l1 = [
         superimpose_in_l1(shapes, np.isfinite(shapes[..., 0]).astype(float)).reference

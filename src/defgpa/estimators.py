@@ -102,14 +102,15 @@ class AlignmentEstimator(SklearnInterface):
         DeformableProblem or None
             The warps as they were eliminated, where they were.
         """
-        alignment, problem = self._fit_shapes(shapes)
+        alignment, problem = self.solve(shapes)
         measure = partial(self.measure_influence, alignment, problem)
         return add_input_findings(alignment, self.tuning or DEFAULT, measure), problem
 
-    def _fit_shapes(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
-        """Align shapes: a landmark of one shape only is left out, then placed by its warp.
+    def solve(self, shapes: ShapesLike) -> tuple[Alignment, DeformableProblem | None]:
+        """Align shapes by least squares, without looking for mistakes in them.
 
-        The warps as they were eliminated are returned, too, where they were.
+        A landmark of one shape only is left out, then placed by its warp. The warps as they were
+        eliminated are returned, too, where they were.
         """
         valid = as_specimens(shapes).require_alignable()
         with use_threads(n_values=valid.visible.size * self._features_per_landmark):
@@ -136,7 +137,7 @@ class AlignmentEstimator(SklearnInterface):
             core.points, core.relative_weights, fit, settings, self._schedule
         )
         rejection = spread_over_landmarks(estimated, shapes, shared)
-        fitted = self._solve(weigh_shapes(shapes, rejection))
+        fitted = self.solve(weigh_shapes(shapes, rejection))[0]
         measure = partial(self.measure_influence, fitted, None)
         fitted = add_input_findings(fitted, self.tuning or DEFAULT, measure)
         return self._add_rejection(fitted, shapes, rejection)
@@ -163,7 +164,7 @@ class AlignmentEstimator(SklearnInterface):
     def _measure_change(self, shapes: Shapes, fitted: Alignment) -> float | None:
         """Return how far least squares of all landmarks move the reference; None if they fail."""
         try:
-            unweighted = self._solve(shapes)
+            unweighted = self.solve(shapes)[0]
         except DefgpaError:
             return None
         shared = (fitted.shapes.views >= 2) & (shapes.views >= 2)
@@ -198,13 +199,9 @@ class AlignmentEstimator(SklearnInterface):
                 return change
         points = np.array(shapes.points)
         points[shape, landmarks] = np.nan
-        refitted = self._solve(shapes.with_points(points))
+        refitted = self.solve(shapes.with_points(points))[0]
         shared = (shapes.views >= 2) & (refitted.shapes.views >= 2)
         return procrustes_distance(refitted.reference[shared], alignment.reference[shared])
-
-    def _solve(self, shapes: ShapesLike) -> Alignment:
-        """Align shapes without checking them for mistakes."""
-        return self._fit_shapes(shapes)[0]
 
     def fit_transform(self, shapes: ShapesLike, y: object = None) -> Any:
         """Fit to shapes, then transform them: the same as ``fit(shapes).transform(shapes)``."""

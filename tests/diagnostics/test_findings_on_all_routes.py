@@ -154,7 +154,7 @@ def test_a_fold_finds_the_problems_of_a_refit(kind):
     for fold, left_out in zip(folds, outcomes, strict=True):
         assert left_out.error is None
         # the input is looked at once, with all landmarks: a fold tells of its solve
-        refit = model._solve(shapes.without(fold)).findings
+        refit = model.solve(shapes.without(fold))[0].findings
         problems = {finding.problem for finding in of_solve(left_out.findings)}
         assert problems == {finding.problem for finding in of_solve(refit)}
 
@@ -240,7 +240,7 @@ def test_a_hinged_fold_is_found_among_sound_ones():
     base[30, 0] = 0.8
     shapes = Shapes(hinged_like(base, 2)[0])
     model = DefGPA(Affine())
-    full = model._solve(shapes)
+    full = model.solve(shapes)[0]
     folds = [np.array([j]) for j in (3, 30, 31, 12, 20, 35)]
     outcomes = leave_out(model, shapes, folds)
     free = [

@@ -122,7 +122,7 @@ def test_landmarks_that_coincide_count_twice(warp, d):
 def test_landmarks_that_coincide_in_one_shape_only_do_no_harm(warp, d):
     points = smooth_family(seed=6, d=d)
     points[0, 1] = points[0, 0]
-    fitted = DefGPA(warp)._solve(points)
+    fitted = DefGPA(warp).solve(points)[0]
     np.testing.assert_array_equal(fitted.aligned[0, 1], fitted.aligned[0, 0])
     # that the shapes of this family bend a lot is told, and is no warning
     assert {finding.problem for finding in fitted.findings} <= {Problem.LARGE_DEFORMATION}
@@ -140,7 +140,7 @@ def test_whole_shapes_that_occur_twice_weigh_twice_and_change_nothing_else(warp,
 @every_warp
 @DIMS
 def test_two_shapes_are_enough(warp, d):
-    fitted = DefGPA(warp)._solve(smooth_family(seed=8, n=2, d=d))
+    fitted = DefGPA(warp).solve(smooth_family(seed=8, n=2, d=d))[0]
     assert 0 < fitted.rmse_reference < 0.1
     assert fitted.findings == ()
 
@@ -247,7 +247,7 @@ def test_one_flat_shape_among_others_is_taken_with_care_and_named(tuning):
     """Whatever its batch: the others do not hide it, and it does not touch them."""
     points = smooth_family(seed=5, d=3)
     points[2, :, 2] = 0.0
-    actual = DefGPA(Affine(), tuning=tuning, solver=Dense())._solve(points)
+    actual = DefGPA(Affine(), tuning=tuning, solver=Dense()).solve(points)[0]
     assert actual.diagnostics.free_directions.tolist() == [0, 0, 1, 0, 0, 0]
     findings = [
         finding for finding in actual.findings if finding.problem is Problem.UNDETERMINED_WARP

@@ -453,7 +453,7 @@ def test_several_rigidities_share_what_they_can_and_give_what_each_gives_alone()
     points[1:, 5] = np.nan  # one landmark that one shape alone sees
     problem = prepare_problem(ElasticGPA(ThinPlateSpline(3)), points)
     for mu in (0.0, 0.1, np.inf):
-        alone = ElasticGPA(ThinPlateSpline(3), mu)._solve(points)
+        alone = ElasticGPA(ThinPlateSpline(3), mu).solve(points)[0]
         actual = place_lone_landmarks(problem.align(Dial(mu, True)), Shapes(points))
         np.testing.assert_array_equal(actual.reference, alone.reference)
         np.testing.assert_array_equal(actual.aligned, alone.aligned)

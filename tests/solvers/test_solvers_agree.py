@@ -339,8 +339,8 @@ class TestPreconditioner:
             ThinPlateSpline(5, smoothing=1e-6),
             Tuning(nearly_free=0.0, max_products=1000),
         )
-        preconditioned = DefGPA(warp, solver=Iterative())._solve(shapes)
-        alone = DefGPA(warp, solver=Iterative(), tuning=patient)._solve(shapes)
+        preconditioned = DefGPA(warp, solver=Iterative()).solve(shapes)[0]
+        alone = DefGPA(warp, solver=Iterative(), tuning=patient).solve(shapes)[0]
         assert preconditioned.diagnostics.n_products < 0.9 * alone.diagnostics.n_products
         assert_same_shape(preconditioned.reference, alone.reference, rtol=AGREED)
 

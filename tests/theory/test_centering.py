@@ -102,7 +102,7 @@ def test_too_small_a_nu_is_a_finding_that_names_one_large_enough():
     points += 0.3 - points.mean(axis=1, keepdims=True)
 
     def told(nu):
-        findings = DefGPA(Affine(), centering=SoftCentering(nu))._solve(points).findings
+        findings = DefGPA(Affine(), centering=SoftCentering(nu)).solve(points)[0].findings
         return [finding for finding in findings if finding.problem is Problem.WEAK_CENTERING]
 
     (weak,) = told(1e-9)

@@ -95,10 +95,10 @@ def test_landmarks_of_little_weight_do_not_carry_the_reference(monkeypatch):
         weights = rng.uniform(0.1, 1, size=30) ** 2 * rng.uniform(0.1, 1, size=(12, 30))
         shapes = Shapes(points, weights=weights)
         with monkeypatch.context() as patch:
-            by_weight = method._solve(shapes).reference
+            by_weight = method.solve(shapes)[0].reference
             patch.setattr(SoftCentering, "apply", lambda rule, cost, _: centre(rule, cost))
             patch.setattr(eigen, "restore_axes", lambda spectrum, roots: spectrum)
-            alike = method._solve(shapes).reference
+            alike = method.solve(shapes)[0].reference
         errors.append([off_by(by_weight, truth), off_by(alike, truth)])
     by_weight, alike = np.median(errors, axis=0)
     assert by_weight < 0.03 < 0.5 * alike

@@ -185,7 +185,7 @@ def test_the_diagnostics_count_the_landmarks_that_fold(rng):
     points[2, [0, 1]] = points[2, [1, 0]]  # two landmarks swapped in one shape
     far = np.argsort(np.linalg.norm(points[2] - points[2].mean(axis=0), axis=1))[:2]
     points[2, far] = points[2, far[::-1]]
-    alignment = DefGPA(ThinPlateSpline(9, smoothing=1e-9))._solve(points)
+    alignment = DefGPA(ThinPlateSpline(9, smoothing=1e-9)).solve(points)[0]
     expected = [
         int((np.linalg.det(w.jacobian(shape)) <= 0).sum())
         for w, shape in zip(alignment.warps, points, strict=True)

@@ -159,7 +159,7 @@ class Study:
         """The shapes superimposed by rotation, size and position: what corrections look at."""
         from defgpa.estimators import EuclideanGPA
 
-        return EuclideanGPA(scaling=True)._solve(self.shapes)
+        return EuclideanGPA(scaling=True).solve(self.shapes)[0]
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

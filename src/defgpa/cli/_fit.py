@@ -539,6 +539,6 @@ def _find_unfolding(fit: Fit, shapes: Shapes, name: str, current: float | None) 
         value = max(current, 1e-6) * 10.0**exponent
         warp = replace(fit.estimator._model, **{name: value})
         stiffer = clone(fit.estimator).set_params(warp=warp)
-        if not stiffer._solve(shapes).foldovers.any():
+        if not stiffer.solve(shapes)[0].foldovers.any():
             return float(value)
     return None

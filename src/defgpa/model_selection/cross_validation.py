@@ -272,7 +272,7 @@ def align_without_warning(estimator: Any, shapes: ShapesLike, screening: bool = 
     ``screening`` tells whether estimators of this package look for mistakes in their input.
     """
     if getattr(type(estimator), "fit", None) is AlignmentEstimator.fit:
-        return estimator.align(shapes) if screening else estimator._solve(shapes)
+        return estimator.align(shapes) if screening else estimator.solve(shapes)[0]
     with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         alignment = clone(estimator, safe=False).fit(as_shapes(shapes)).alignment_
     assert isinstance(alignment, Alignment)

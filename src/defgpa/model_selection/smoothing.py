@@ -436,7 +436,7 @@ def _find_sound(
 def measure_rigid(shapes: Shapes) -> float:
     """Return RMSE_d of rigid alignment, which no automatic choice may exceed."""
     try:
-        return float(EuclideanGPA(scaling=True)._solve(shapes).rmse_datum)
+        return float(EuclideanGPA(scaling=True).solve(shapes)[0].rmse_datum)
     except DefgpaError:  # shapes that only warps can link
         return float("inf")
 
