@@ -614,8 +614,8 @@ ShapesLike = Shapes | ArrayLike | Sequence[ArrayLike]
 
 
 def as_shapes(shapes: ShapesLike) -> Shapes:
-    """Return Shapes as they are, or make Shapes of an array or a list of arrays."""
-    return shapes if isinstance(shapes, Shapes) else Shapes(shapes)
+    """Return Shapes that can be aligned: those given, or made of an array or a list of arrays."""
+    return shapes.require_alignable() if isinstance(shapes, Shapes) else Shapes(shapes)
 
 
 def as_specimens(shapes: ShapesLike) -> Shapes:

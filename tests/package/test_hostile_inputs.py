@@ -62,6 +62,7 @@ INPUTS = {
     "landmarks that stray by 1e17": lambda: draw_input(31537),
     "a mean on a line of space": lambda: draw_input(31543),
     "equal shapes": lambda: np.repeat(_draw(n=1), 5, axis=0),
+    "two shapes by turns": lambda: np.tile(_draw(n=2), (3, 1, 1)),
     "equal landmarks": lambda: np.ones((5, 6, 2)),
     "two landmarks at one place": lambda: _put(_draw(), (slice(None), 1), _draw()[:, 0]),
     "on a line": lambda: _draw() * [1.0, 0.0],
@@ -387,6 +388,14 @@ def test_nothing_but_results_and_errors_of_ours_comes_of_hostile_input(name, tmp
 @pytest.mark.parametrize("seed", [0, 2])
 def test_nothing_else_comes_of_input_at_random(seed, tmp_path):
     assert list_faults(draw_input(seed), tmp_path) == []
+
+
+def test_specimens_that_cannot_be_computed_with_are_refused_by_name():
+    specimens = defgpa.Shapes.specimens(_draw() * 1e100)
+    refused = pytest.raises(defgpa.ShapeError, match="'shape_1' reach")
+    for use in (defgpa.compare, lambda x: defgpa.select_smoothing(SPLINE, x), SPLINE.fit):
+        with refused:
+            use(specimens)
 
 
 def test_every_public_function_is_called_with_hostile_input():
