@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline
+from defgpa import Affine, AffineGPA, DefGPA, Shapes, ThinPlateSpline
 from defgpa.procrustes import find_nearest_orthogonal
 from support import (
     EXACT,
@@ -186,3 +186,12 @@ def test_what_a_rotation_and_a_reflection_reach(d, rng):
     np.testing.assert_allclose(upright, larger_sum + signs[:, 0] * values[:, -1], **EXACT)
     np.testing.assert_allclose(mirrored, larger_sum + signs[:, 1] * values[:, -1], **EXACT)
     np.testing.assert_allclose(upright[:5], mirrored[:5], **EXACT)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_votes_of_an_affine_fit_do_not_depend_on_how_far_the_origin_is(d):
+    """Its reference is as far from the origin as the first shape."""
+    points = family(d, missing=0.2)
+    points[3, :, 0] *= -1.0
+    votes = AffineGPA().align(points + 1e9).diagnostics.votes
+    np.testing.assert_array_equal(votes, np.where(np.arange(7) == 3, -1, 1))

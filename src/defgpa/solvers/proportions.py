@@ -391,6 +391,7 @@ def _normalise(stack: Array) -> Array:
 
 def vote_on_sides(reference: Array, geometry: Geometry) -> Index:
     """(n,): +1 with the majority, −1 mirrored against it, 0 for a shape that cannot tell."""
-    moments = compute_moments(reference, geometry)
+    # about its mean, so that a distant origin costs no digits
+    moments = compute_moments(reference - reference.mean(axis=0), geometry)
     sides = find_sides(moments, np.eye(reference.shape[1]))
     return np.asarray(sides.votes * sides.majority)
