@@ -307,3 +307,13 @@ def test_printed_tables_of_long_group_names_keep_to_eighty_columns():
             for b in range(a):
                 pairs = (f"{names[a]} – {names[b]}", f"{names[b]} – {names[a]}")
                 assert any(pair in words for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("order", "what"),
+    [([0, 1, 0, 1], "specimens of each group"), ([0, 1, 1, 0], "groups have the same mean")],
+)
+def test_groups_that_no_variate_parts_are_refused(order, what):
+    shapes = np.random.default_rng(0).normal(size=(2, 6, 2))
+    with pytest.raises(ShapeError, match=what):
+        statistics.classify(shapes[order], ["a", "b", "a", "b"])

@@ -11,15 +11,34 @@ import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from defgpa.arrays import Array, Index
+from defgpa.errors import DegenerateShapeError
+
+_ROUNDING = 1e-10  # of the size of all scores: smaller differences are rounding
 
 
 def compute_variates(scores: Array, codes: Index, priors: Array | None) -> Array:
     """Compute canonical variates (n, k) about the mean shape, at unit variance within groups."""
+    _require_variances(scores, codes)
     variates = LinearDiscriminantAnalysis(priors=priors).fit_transform(scores, codes)
     counts = np.bincount(codes)
     means = np.stack([variates[codes == k].mean(axis=0) for k in range(len(counts))])
     within = np.sum((variates - means[codes]) ** 2, axis=0) / (len(codes) - len(counts))
     return np.asarray((variates - variates.mean(axis=0)) / np.sqrt(within))
+
+
+def _require_variances(scores: Array, codes: Index) -> None:
+    """Raise a DegenerateShapeError unless specimens differ within groups, and groups in means."""
+    means = np.stack([scores[codes == k].mean(axis=0) for k in range(codes.max() + 1)])
+    rounding = _ROUNDING * np.linalg.norm(scores)
+    for deviations, same in (
+        (scores - means[codes], "All specimens of each group have the same shape"),
+        (means - means.mean(axis=0), "All groups have the same mean shape"),
+    ):
+        if np.linalg.norm(deviations) <= rounding:
+            raise DegenerateShapeError(
+                f"{same}, but for rounding: no variate parts the groups. Check the specimens for "
+                "copies."
+            )
 
 
 def compute_singular_values(variates: Array, codes: Index) -> Array:
