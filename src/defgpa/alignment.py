@@ -54,6 +54,10 @@ class Alignment:
         Λ, the eigenvalues of the reference covariance, largest first.
     diagnostics : Diagnostics
         What to look at before trusting it.
+    registration : Registration
+        How one more shape is brought onto the reference.
+    turn : array (d, d)
+        The rotation by which ``posed_like`` has turned the reference.
     findings : tuple of Finding
         What a user should be told, as values; ``fit`` has warned of them.
     rejection : Rejection, optional
@@ -77,8 +81,8 @@ class Alignment:
     warps: tuple[Warp, ...]
     eigenvalues: Array
     diagnostics: Diagnostics
-    _registration: Registration
-    _turn: Array
+    registration: Registration
+    turn: Array
     findings: tuple[Finding, ...] = ()
     rejection: Rejection | None = None
 
@@ -93,7 +97,7 @@ class Alignment:
     @property
     def _method(self) -> object:
         """The warp model, or the kind of motion or map of each shape."""
-        return getattr(self._registration, "model", self._registration)
+        return getattr(self.registration, "model", self.registration)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -117,7 +121,7 @@ class Alignment:
         return self.rejection is not None or self.shapes.unequal_weights is not None
 
     @cached_property
-    def _trusted_shapes(self) -> Shapes:
+    def trusted_shapes(self) -> Shapes:
         """The shapes with the weights of the fit: landmarks that a robust fit rejected are missing.
 
         Shapes that it rejected as a whole have the weights that were given.
@@ -162,7 +166,7 @@ class Alignment:
     @cached_property
     def similarities(self) -> Motion:
         """The similarity of each shape onto the reference, by its weights, without reflections."""
-        shapes = self._trusted_shapes
+        shapes = self.trusted_shapes
         return fit_motions(shapes.points, self.reference, shapes.unequal_weights, SIMILARITY)
 
     @cached_property
@@ -190,7 +194,7 @@ class Alignment:
 
     def _complete_where_warps_fit(self) -> Array:
         """Fill missing landmarks of the superimposed shapes (n, m, d) whose warp predicts well."""
-        visible = self._trusted_shapes.visible
+        visible = self.trusted_shapes.visible
         if visible.all():
             return self.superimposed
         residuals = np.where(visible[..., None], self.superimposed - self.back_projected, 0.0)
@@ -221,7 +225,7 @@ class Alignment:
         return self.shapes.with_points(points)
 
     @cached_property
-    def _counted(self) -> Mask:
+    def counted(self) -> Mask:
         """(n, m): the landmarks the error figures count.
 
         Those visible in two shapes or more: one in a single shape fits perfectly by construction.
@@ -258,14 +262,14 @@ class Alignment:
 
     def compute_rmse(self, distances: Array) -> float:
         """Average distances (n, m) over the landmarks that count, with their weights."""
-        squares = distances[self._counted] ** 2
+        squares = distances[self.counted] ** 2
         weights = self.shapes.unequal_weights if self.rejection is None else self.weights
-        return float(np.sqrt(average(squares, weights, self._counted)))
+        return float(np.sqrt(average(squares, weights, self.counted)))
 
     @property
     def n_counted(self) -> int:
         """The number of landmarks that the error figures count, κ."""
-        return int(self._counted.sum())
+        return int(self.counted.sum())
 
     @cached_property
     def foldovers(self) -> Index:
@@ -348,7 +352,7 @@ class Alignment:
         # as in the fit, a landmark of one shape only does not count
         shared = visible & (self.shapes.views >= 2)
         chosen = shared if shared.sum() > shape.shape[1] else visible
-        return self._registration.warp(shape[chosen], self.reference[chosen])
+        return self.registration.warp(shape[chosen], self.reference[chosen])
 
     def posed_like(self, points: ArrayLike) -> Alignment:
         """Turn and move the solution to the pose of ``points`` (m, d)."""
@@ -357,7 +361,7 @@ class Alignment:
         if not motion.determined:
             raise DegenerateShapeError("The points to pose like are collinear: no pose to take.")
         turn = motion.rotation
-        return self._apply_affine(turn, motion.translation, self._turn @ turn, self.eigenvalues)
+        return self._apply_affine(turn, motion.translation, self.turn @ turn, self.eigenvalues)
 
     def rescaled(self, eigenvalues: ArrayLike) -> Alignment:
         """Give the reference another covariance Λ, and refit the warps.
@@ -365,15 +369,15 @@ class Alignment:
         Λ never enters the eigenproblem and the coefficients are linear in the reference, so this is
         exact: each principal axis of the reference is stretched, and the warps with it.
         """
-        if not isinstance(self._registration, RidgeRegistration):
+        if not isinstance(self.registration, RidgeRegistration):
             raise DefgpaError("Only a deformable alignment can be rescaled axis by axis.")
         values = check_eigenvalues(eigenvalues, len(self.eigenvalues))
         if not (self.eigenvalues > 0).all():
             raise DegenerateShapeError("A flat reference cannot be stretched across its plane.")
-        stretch = (self._turn.T * np.sqrt(values / self.eigenvalues)) @ self._turn
+        stretch = (self.turn.T * np.sqrt(values / self.eigenvalues)) @ self.turn
         # the warps, linear in the unposed reference, carry where the pose has put its origin
         origin = np.broadcast_to(self.warps[0].offset, values.shape)
-        return self._apply_affine(stretch, origin - origin @ stretch, self._turn, values)
+        return self._apply_affine(stretch, origin - origin @ stretch, self.turn, values)
 
     def _apply_affine(
         self, matrix: Array, offset: Array, turn: Array, eigenvalues: Array
@@ -393,7 +397,7 @@ class Alignment:
             reference=self.reference @ matrix + offset,
             warps=warps,
             eigenvalues=np.array(eigenvalues),
-            _turn=turn,
+            turn=turn,
         )
 
     def _check_points(self, points: ArrayLike) -> tuple[Array, Mask]:

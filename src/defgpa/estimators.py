@@ -289,7 +289,7 @@ class WarpEstimator(AlignmentEstimator):
 
     def _eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the dial."""
-        method, model = self._make_method(shapes.n_dims), self._model
+        method, model = self._make_method(shapes.n_dims), self.warp_model
         geometry = shapes.geometry.project_to_planes()
         rank = int(geometry.ranks.max())
         local = LocalShapes(
@@ -298,8 +298,22 @@ class WarpEstimator(AlignmentEstimator):
         cost = build_cost(geometry, model, self.memory_budget, method.tuning)
         return self._problem_type(shapes, local, model, method, cost)
 
+    def _fit_with_weights(
+        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
+    ) -> WeightedFit:
+        stiff = clone(self).set_params(warp=stiffen(self.warp_model, stiffness))
+        weighted = shapes.with_weights(weights)
+        problem = stiff._eliminate_warps(weighted)
+        # the deformable fit, also of elastic warps: poses follow stray landmarks of the same shape
+        reference, coefficients = problem.fit.reference, problem.fit.coefficients
+        places = find_expected_places(reference, shapes.points, weights)
+        predicted, leverage = predict_landmarks(problem.cost, coefficients, shapes.points, places)
+        # a fit has relative weights
+        unit = weighted.relative_weights.sum() / weights.sum()
+        return WeightedFit(reference, predicted, unit * leverage)
+
     @property
-    def _model(self) -> WarpModel:
+    def warp_model(self) -> WarpModel:
         """The warp model in use: the one given, or thin-plate splines; checked."""
         model = ThinPlateSpline() if self.warp is None else self.warp
         if isinstance(model, type) or not callable(getattr(model, "basis", None)):
@@ -422,19 +436,6 @@ class DefGPA(WarpEstimator):
             by_rigidity=isinstance(proportions, str) and proportions == "rigid",
         )
 
-    def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
-    ) -> WeightedFit:
-        stiff = clone(self).set_params(warp=stiffen(self._model, stiffness))
-        weighted = shapes.with_weights(weights)
-        problem = stiff._eliminate_warps(weighted)
-        reference, coefficients = problem.fit.reference, problem.fit.coefficients
-        places = find_expected_places(reference, shapes.points, weights)
-        predicted, leverage = predict_landmarks(problem.cost, coefficients, shapes.points, places)
-        # a fit has relative weights
-        unit = weighted.relative_weights.sum() / weights.sum()
-        return WeightedFit(reference, predicted, unit * leverage)
-
 
 class ElasticGPA(WarpEstimator):
     """From rigid to elastic on one dial: between EuclideanGPA and DefGPA, and often better.
@@ -503,13 +504,8 @@ class ElasticGPA(WarpEstimator):
         self.tuning = tuning
         self.output = output
 
-    @property
-    def _deformable(self) -> DefGPA:
-        """The deformable method with the same warps, from which one of the descents starts."""
-        return DefGPA(self._model, memory_budget=self.memory_budget, tuning=self.tuning)
-
     def _make_method(self, dim: int) -> Method:
-        return self._deformable._make_method(dim)
+        return DefGPA(memory_budget=self.memory_budget, tuning=self.tuning)._make_method(dim)
 
     @property
     def dial(self) -> Dial:
@@ -522,12 +518,6 @@ class ElasticGPA(WarpEstimator):
                 f"Got {rigidity!r} instead."
             )
         return Dial(float(rigidity), bool(self.scaling))
-
-    def _fit_with_weights(
-        self, shapes: Shapes, weights: Array, stiffness: float, start: Array
-    ) -> WeightedFit:
-        # poses follow stray landmarks of the same shape, and their leverage is a guess
-        return self._deformable._fit_with_weights(shapes, weights, stiffness, start)
 
 
 class EuclideanGPA(AlignmentEstimator):

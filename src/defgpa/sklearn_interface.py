@@ -71,7 +71,7 @@ class SklearnInterface(BaseEstimator):
                 super().set_params(**{owner: values})  # which says what there is
             component = getattr(self, owner)
             if component is None and owner == "warp":
-                component = getattr(self, "_model", None)
+                component = getattr(self, "warp_model", None)
             setattr(self, owner, component.set_params(**values))
         return self
 

@@ -296,7 +296,7 @@ def test_a_prediction_does_not_know_the_landmark():
 
 def test_figures_of_shapes_and_landmarks_make_up_the_error(shapes):
     cv = cross_validate(DefGPA(), shapes, 4)
-    counts = cv.alignment._counted
+    counts = cv.alignment.counted
     total = cv.error**2 * counts.sum()
     np.testing.assert_allclose((cv.per_shape**2 * counts.sum(axis=1)).sum(), total, **EXACT)
     np.testing.assert_allclose((cv.per_landmark**2 * counts.sum(axis=0)).sum(), total, **EXACT)
@@ -316,7 +316,7 @@ def test_a_landmark_visible_in_one_shape_is_predicted_but_not_counted():
     assert_same_predictions(affine, refit)
     without = cross_validate(DefGPA(), np.delete(points, 8, axis=1))
     assert np.isfinite(cv.predicted[0, 8]).all()
-    assert not cv.alignment._counted[:, 8].any()
+    assert not cv.alignment.counted[:, 8].any()
     assert np.isnan(cv.per_landmark[8])
     np.testing.assert_allclose(cv.error, without.error, **EXACT)
 

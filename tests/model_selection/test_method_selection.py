@@ -109,7 +109,7 @@ class TestLargeSets:
             method_selection,
             "is_sound",
             lambda alignment, _: (
-                alignment.shapes.n_landmarks < 43 or alignment._registration.model.smoothing > limit
+                alignment.shapes.n_landmarks < 43 or alignment.registration.model.smoothing > limit
             ),
         )
         selection = select_method(wings)
@@ -124,7 +124,7 @@ class TestLargeSets:
         monkeypatch.setattr(
             method_selection,
             "is_sound",
-            lambda alignment, _: alignment._registration.model.smoothing is not None,
+            lambda alignment, _: alignment.registration.model.smoothing is not None,
         )
         selection = select_method(wings)
         assert selection.estimator.warp.smoothing == 10 * DEFAULT_SMOOTHING

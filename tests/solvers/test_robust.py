@@ -127,7 +127,7 @@ def test_errors_count_what_was_kept(family):
     clean = DefGPA().align(np.where(wrong[..., None], np.nan, points))
     assert robust.rmse_reference == pytest.approx(clean.rmse_reference, rel=0.1)
     assert plain.rmse_reference > 1.5 * robust.rmse_reference
-    assert not robust._counted[robust.rejection.landmarks].any()
+    assert not robust.counted[robust.rejection.landmarks].any()
 
 
 @pytest.mark.filterwarnings("ignore:The robust fit left out:defgpa.DefgpaWarning")

@@ -69,7 +69,7 @@ def test_sizes_hardly_change_where_landmarks_are_missing():
 def test_errors_of_the_specimens_make_up_the_errors_of_the_alignment():
     a = fitted(smooth_family(seed=4, missing=0.2))
     table = specimens(a)
-    weights = a._counted.sum(axis=1) / a.n_counted
+    weights = a.counted.sum(axis=1) / a.n_counted
     for column in ("rmse_reference", "rmse_datum"):
         total = np.sqrt(np.sum(weights * np.square(table[column])))
         assert total == pytest.approx(getattr(a, column))

@@ -164,7 +164,7 @@ def test_a_mirrored_reference_would_fit_as_well():
     fitted = DefGPA().fit(points).alignment_
     turned = fitted.reference * [-1, 1]
     left = [
-        np.sum((fitted._registration.warp(shape, turned)(shape) - turned) ** 2) for shape in points
+        np.sum((fitted.registration.warp(shape, turned)(shape) - turned) ** 2) for shape in points
     ]
     np.testing.assert_allclose(
         np.sqrt(np.sum(left) / fitted.n_counted), fitted.rmse_reference, **EXACT

@@ -41,7 +41,7 @@ def residual_forms(shapes):
 def test_residual_form_is_that_of_the_weighted_regression(points, weights):
     shapes = Shapes(points, weights=weights)
     geometry = shapes.geometry
-    basis = DefGPA()._model.bases(geometry)
+    basis = DefGPA().warp_model.bases(geometry)
     features, penalties = basis.features(geometry.points), basis.penalty()
     for form, rows, penalty, gamma in zip(
         residual_forms(shapes), features, penalties, geometry.weights, strict=True

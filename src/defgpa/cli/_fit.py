@@ -411,7 +411,7 @@ def note_better_rigid(
 
 def describe_parameters(fit: Fit) -> dict[str, object]:
     """Return what was fitted and how, for the summary."""
-    model = getattr(fit.estimator, "_model", None)
+    model = getattr(fit.estimator, "warp_model", None)
     return {
         "method": fit.method,
         "estimator": repr(fit.estimator),
@@ -520,7 +520,7 @@ def show_results(console: Console, results: dict[str, object]) -> None:
 
 def _add_remedy(finding: Finding, fit: Fit, shapes: Shapes) -> Finding:
     """Add to the finding of foldovers a smoothing at which no warp folds, if one is found."""
-    warp = getattr(fit.estimator, "_model", None)
+    warp = getattr(fit.estimator, "warp_model", None)
     name = "smoothing" if getattr(warp, "theta", None) is None else "theta"
     value = _find_unfolding(fit, shapes, name, getattr(warp, name, None))
     remedy = {} if value is None else {name: value}
@@ -537,7 +537,7 @@ def _find_unfolding(fit: Fit, shapes: Shapes, name: str, current: float | None) 
         return None
     for exponent in range(1, 7):  # decades
         value = max(current, 1e-6) * 10.0**exponent
-        warp = replace(fit.estimator._model, **{name: value})
+        warp = replace(fit.estimator.warp_model, **{name: value})
         stiffer = clone(fit.estimator).set_params(warp=warp)
         if not stiffer.solve(shapes)[0].foldovers.any():
             return float(value)

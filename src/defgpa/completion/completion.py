@@ -177,7 +177,7 @@ def compute_completion(shapes: Alignment | ShapesLike, method: str | None = None
             f"Got {method!r} instead."
         )
     alignment = shapes if isinstance(shapes, Alignment) else None
-    specimens = shapes._trusted_shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
+    specimens = shapes.trusted_shapes if isinstance(shapes, Alignment) else as_specimens(shapes)
     trust = None
     if method in (None, "statistics") and len(specimens) > MIN_OTHERS:
         trust = compute_trust(shapes.shapes if isinstance(shapes, Alignment) else specimens)

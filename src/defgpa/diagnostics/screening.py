@@ -213,7 +213,7 @@ def check_input(alignment: Alignment, distances: Array, tuning: Tuning) -> Itera
         yield Finding(Problem.OTHER_SIZE, names, values=factors)
 
     # shapes no thicker than rounding errors, which a warp would follow
-    if not isinstance(alignment._registration, MotionRegistration):
+    if not isinstance(alignment.registration, MotionRegistration):
         problems = {finding.problem for finding in alignment.findings}
         is_thin = geometry.find_thin_axes(tuning.min_thickness)[:, -1]
         planar = check_planarity(shapes, tuning) if is_thin.any() else None

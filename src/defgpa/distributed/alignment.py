@@ -168,7 +168,7 @@ def align(
     cluster_set.require_alignable()
     method, model, common = (
         chosen._make_method(cluster_set.n_dims),
-        chosen._model,
+        chosen.warp_model,
         cluster_set.common,
     )
     core = cluster_set.drop_lone_landmarks(method.tuning.landmarks_per_block)

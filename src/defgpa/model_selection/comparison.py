@@ -530,7 +530,7 @@ def _reach_verdict(trials: Sequence[_Trial]) -> Verdict | None:
         # where rigid and deformable predict alike, the simpler one does
         chosen = best if verdict.clear or is_rigid else rival
     next_step = f"{chosen.estimator!r}.fit(shapes)"
-    if hasattr(getattr(chosen.estimator, "_model", None), "smoothing"):
+    if hasattr(getattr(chosen.estimator, "warp_model", None), "smoothing"):
         next_step = f"defgpa.select_smoothing({chosen.estimator!r}, shapes).best.fit(shapes)"
     return replace(verdict, next_step=next_step)
 

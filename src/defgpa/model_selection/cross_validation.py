@@ -98,7 +98,7 @@ class CrossValidation:
     @cached_property
     def error(self) -> float:
         """CVE = √(Σ γ ‖predicted − S‖² / Σ γ) over the counted landmarks of all shapes."""
-        counted = self.alignment._counted  # landmarks that at least two shapes have
+        counted = self.alignment.counted  # landmarks that at least two shapes have
         weights = self.alignment.shapes.unequal_weights
         return float(np.sqrt(average(self.distances[counted] ** 2, weights, counted)))
 
@@ -142,7 +142,7 @@ class CrossValidation:
 
     def _compute_rms(self, axis: int) -> Array:
         weights = self.alignment.shapes.unequal_weights
-        counted = self.alignment._counted
+        counted = self.alignment.counted
         masses = counted if weights is None else np.where(counted, weights, 0.0)
         squares = np.where(counted, self.distances, 0.0) ** 2
         with np.errstate(invalid="ignore"):
@@ -341,7 +341,7 @@ def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
 
     Not for warps of one's own, nor for elastic sets too large to form P.
     """
-    if not isinstance(estimator._model, WarpFamily):
+    if not isinstance(estimator.warp_model, WarpFamily):
         return False
     max_landmarks = (estimator.tuning or DEFAULT).dense_landmarks
     return isinstance(estimator, DefGPA) or shapes.n_landmarks <= max_landmarks

@@ -588,6 +588,6 @@ def _add_lone_landmarks(outcome: LeftOut, full: Alignment, shared: Index, fold: 
         # the warp onto the reference that has the predictions in its place
         complete[fold[~lone]] = predicted[shape, ~lone]
         visible = shared[shapes.visible[shape, shared]]
-        warp = full._registration.warp(shapes.points[shape, visible], complete[visible])
+        warp = full.registration.warp(shapes.points[shape, visible], complete[visible])
         predicted[shape, lone] = warp(shapes.points[shape, fold[lone]])
     return replace(outcome, predicted=predicted)

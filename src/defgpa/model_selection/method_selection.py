@@ -227,7 +227,7 @@ def _choose_smoothing(
     progress: Progress | None,
 ) -> _Candidate:
     """Fit a method of the comparison with the smoothing that predicts best, if it has one."""
-    if not hasattr(getattr(estimator, "_model", None), "smoothing"):
+    if not hasattr(getattr(estimator, "warp_model", None), "smoothing"):
         return _cross_validate(name, estimator, shapes, fold_size, n_jobs)
     dial = _ELASTIC_DIAL if isinstance(estimator, ElasticGPA) else {}
     path = select_smoothing(
@@ -362,15 +362,16 @@ def _select_by_sample(
     for decades in range(MAX_STIFFENED + 1):
         stiffer = estimator
         if decades:
-            warp = stiffen(getattr(estimator, "_model", None), 10.0**decades)
+            warp = stiffen(getattr(estimator, "warp_model", None), 10.0**decades)
             if not hasattr(warp, "smoothing"):
                 break
             stiffer = clone(estimator).set_params(warp=warp)
         alignment = stiffer.fit(shapes).alignment_
         if isinstance(stiffer, EuclideanGPA) or is_sound(alignment, rigid.rmse_datum):
             if decades:
+                smoothing = stiffer.warp_model.smoothing
                 reason += (
-                    f" On all of them its smoothing was raised to {stiffer._model.smoothing:.2g}: "
+                    f" On all of them its smoothing was raised to {smoothing:.2g}: "
                     "with less, warps fold over or are farther from the shapes (RMSE_d) than rigid "
                     "alignment."
                 )

@@ -153,7 +153,7 @@ def _describe_alignment(alignment: Alignment) -> str:
     incomplete = not alignment.shapes.visible.all()
     no_imputation = " Missing landmarks were neither dropped nor imputed in the fit."
     spline = " (Bookstein 1989)"
-    match alignment._registration:
+    match alignment.registration:
         case MotionRegistration(motions):
             scaling = " with scaling" if motions.scaling else ""
             return (

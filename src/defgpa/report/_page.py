@@ -131,7 +131,7 @@ def write_report(
     values = {
         "title": title or tables.make_title(alignment),
         "lead": describe_fit(alignment),
-        "is_rigid": isinstance(alignment._registration, MotionRegistration),
+        "is_rigid": isinstance(alignment.registration, MotionRegistration),
         "warnings": list_warnings(alignment, cross_validation),
         **_collect_values(alignment, display, columns, smoothing, cross_validation, comparison),
         "sections": build_sections(analyses, joined),

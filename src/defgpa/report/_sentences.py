@@ -52,8 +52,8 @@ def describe_fit(alignment: Alignment) -> str:
     return (
         f"{shapes.n_shapes:,} specimens with {shapes.n_landmarks:,} landmarks in {shapes.n_dims}-D "
         f"({_count_missing(alignment)}) were aligned onto one common reference shape. Each has a "
-        f"warp of its own onto it: {describe_warps(alignment._registration)}. "
-        f"{_describe_estimation(alignment._registration)}"
+        f"warp of its own onto it: {describe_warps(alignment.registration)}. "
+        f"{_describe_estimation(alignment.registration)}"
     )
 
 

@@ -148,7 +148,7 @@ def tabulate_comparison(comparison: Comparison) -> list[dict[str, object]]:
 
 def list_largest_residuals(alignment: Alignment) -> list[tuple[str, str, str]]:
     """List the worst pairs of specimen and landmark: names and distance."""
-    counted = np.where(alignment._counted, alignment.residuals, -1.0)
+    counted = np.where(alignment.counted, alignment.residuals, -1.0)
     order = np.argsort(-counted, axis=None, kind="stable")[:5]
     shapes = alignment.shapes
     return [
@@ -192,7 +192,7 @@ def tabulate_specimens(alignment: Alignment, cv: CrossValidation | None) -> dict
 
 def list_parameters(alignment: Alignment) -> list[tuple[str, str]]:
     """List what determines the result."""
-    kind = alignment._registration
+    kind = alignment.registration
     model = kind.model if isinstance(kind, (ElasticRegistration, RidgeRegistration)) else kind
     rows = [
         ("Warp", format_code(model)),
@@ -216,7 +216,7 @@ def _describe_solver(alignment: Alignment) -> str:
 
 def write_code(alignment: Alignment, result: str | None) -> str:
     """Write the Python code that repeats the fit; empty if it cannot be known."""
-    match alignment._registration:
+    match alignment.registration:
         case RidgeRegistration(model) if _is_built_in(model):
             warp = format_code(model)
             call = f"defgpa.DefGPA({warp}{_format_proportions(alignment)})"

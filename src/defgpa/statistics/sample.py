@@ -177,7 +177,7 @@ def build_sample(
         return _project_back(x, superimpose)
     specimens = x.shapes if isinstance(x, Alignment) else as_specimens(x)
     if isinstance(x, Alignment) and rejected == "completed":
-        specimens = x._trusted_shapes
+        specimens = x.trusted_shapes
     completion = None
     if not specimens.visible.all():
         completion = complete_once(x if isinstance(x, Alignment) else specimens)
@@ -206,7 +206,7 @@ def _find_rejected(x: Analysed) -> Mask | None:
     """Return the landmarks (n, m) that a robust fit rejected one by one; None after other fits."""
     if not isinstance(x, Alignment) or x.rejection is None:
         return None
-    return x.shapes.visible & ~x._trusted_shapes.visible
+    return x.shapes.visible & ~x.trusted_shapes.visible
 
 
 def _keep_measured(completion: Completion, specimens: Shapes) -> Completion:

@@ -98,7 +98,7 @@ def bending_energy(warp: Warp) -> float:
 
 def rms_by_shape(residuals: Array, alignment: Alignment) -> Array:
     """Compute the RMS residual (n,) over the landmarks that count; NaN where a shape has none."""
-    counted = alignment._counted
+    counted = alignment.counted
     squares = np.where(counted, residuals, 0.0) ** 2
     with np.errstate(invalid="ignore"):  # 0 / 0
         return np.sqrt(squares.sum(axis=1) / counted.sum(axis=1))

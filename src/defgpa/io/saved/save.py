@@ -31,7 +31,7 @@ from defgpa.shapes import Shapes
 from defgpa.warps import FactoredBasis, Warp
 
 FORMAT, VERSION = "defgpa-alignment", 2
-_FIELDS = ("reference", "eigenvalues", "_turn", "_registration")  # in this order, as they are
+_FIELDS = ("reference", "eigenvalues", "turn", "registration")  # in this order, as they are
 _DAMAGE = (  # what zipfile, zlib, NumPy and JSON make of broken bytes
     *(OSError, ValueError, EOFError, AttributeError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
@@ -136,7 +136,7 @@ def _encode_alignment(alignment: Alignment, arrays: dict[str, Array]) -> dict[st
         "landmarks": list(shapes.landmarks),
         "faces": encode(shapes.faces, arrays),
         "metadata": json.loads(json.dumps(dict(shapes.metadata), default=str)),
-        **{key.lstrip("_"): encode(getattr(alignment, key), arrays) for key in _FIELDS},
+        **{key: encode(getattr(alignment, key), arrays) for key in _FIELDS},
         "bases": encode_stack([warp.basis for warp in warps], arrays),
         "weights": [encode(np.stack(list(run)), arrays) for _, run in runs],
         "offsets": encode(offsets, arrays),
@@ -165,7 +165,7 @@ def _decode_alignment(content: Fields, arrays: Mapping[str, Array]) -> Alignment
         raise FormatError(f"the coefficients of {len(warps)} warps for {shapes.n_shapes} shapes")
     _require_sizes(content, arrays, shapes)
     fields = ("diagnostics", *_FIELDS)
-    values = {key: decode(content[key.lstrip("_")], arrays) for key in fields}
+    values = {key: decode(content[key], arrays) for key in fields}
     findings = tuple(Finding.from_dict(finding) for finding in content["findings"])
     rejection = decode(content.get("rejection"), arrays)
     return Alignment(shapes=shapes, warps=warps, findings=findings, rejection=rejection, **values)
