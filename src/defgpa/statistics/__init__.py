@@ -1,10 +1,11 @@
 """Statistics of aligned landmarks: sizes, components, groups, symmetry."""
 
 from defgpa.statistics.allometry import Allometry, allometry
-from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
-from defgpa.statistics.classification import Classification, classify
+from defgpa.statistics.anova import procrustes_anova
+from defgpa.statistics.classification import Classification
 from defgpa.statistics.covariation import TwoBlockPLS, two_block_pls
 from defgpa.statistics.differences import LandmarkDifferences, landmark_differences
+from defgpa.statistics.discriminant_analysis import classify
 from defgpa.statistics.disparity import Disparity, disparity
 from defgpa.statistics.effect_sizes import EffectSizes, compare_effect_sizes
 from defgpa.statistics.evolutionary_rates import EvolutionaryRates, evolutionary_rates
@@ -32,6 +33,7 @@ from defgpa.statistics.principal_components import ShapePCA
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.repeatability import Repeatability, repeatability
 from defgpa.statistics.sample import Sample, build_sample
+from defgpa.statistics.shape_model import ProcrustesAnova
 from defgpa.statistics.species import average_species, match_tree
 from defgpa.statistics.specimens import specimens
 from defgpa.statistics.sums_of_squares import SumsOfSquares

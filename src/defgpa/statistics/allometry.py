@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array, Progress
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
+from defgpa.statistics.anova import procrustes_anova
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
+from defgpa.statistics.shape_model import ProcrustesAnova
 from defgpa.statistics.table import Rows, Table
 
 if TYPE_CHECKING:

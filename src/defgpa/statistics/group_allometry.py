@@ -20,7 +20,7 @@ from defgpa.errors import DefgpaError, ShapeError
 from defgpa.formatting import align_columns, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
-from defgpa.statistics.anova import ProcrustesAnova, procrustes_anova
+from defgpa.statistics.anova import procrustes_anova
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.pairs import PairRows, fill_pairs, list_pairs
@@ -32,6 +32,7 @@ from defgpa.statistics.permutation import (
 )
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
+from defgpa.statistics.shape_model import ProcrustesAnova
 from defgpa.statistics.table import Row, Table
 
 

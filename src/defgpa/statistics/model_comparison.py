@@ -8,9 +8,9 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
-from defgpa.statistics.anova import ProcrustesAnova
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.provenance import Provenance
+from defgpa.statistics.shape_model import ProcrustesAnova
 from defgpa.statistics.table import Effect, EffectRows, EffectTable, effect
 from defgpa.statistics.variance_ratios import RESIDUAL, ModelTerms, permute_ratios
 
