@@ -5,15 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import floor, log10
 from textwrap import wrap
 
 MAX_WIDTH = 80  # of a table, in characters
+_MIN_EXPONENT = -6  # of the largest figure of a column that is written without exponents
 _MIN_NAME = 24  # characters of a line of a name
 
 
 def format_number(value: float, digits: int = 4, unknown: str = "") -> str:
     """Format a number with so many significant digits, zeros at the end too; NaN as ``unknown``."""
     return unknown if value != value else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def format_column(values: Iterable[float], digits: int = 4) -> list[str]:
+    """Format a column with one number of decimals, enough for its smallest figure, as R does.
+
+    A column of nothing but tiny figures is written with exponents.
+
+    Examples
+    --------
+    >>> format_column([0.1055, 0.02473, float("nan")])
+    ['0.10550', '0.02473', '']
+    """
+    figures = list(map(float, values))
+    magnitudes = [abs(value) for value in figures if value == value and value != 0]
+    low = floor(log10(min(magnitudes))) if magnitudes else 0
+    high = floor(log10(max(magnitudes))) if magnitudes else 0
+    if high < _MIN_EXPONENT:
+        return ["" if value != value else f"{value:.{digits - 1}e}" for value in figures]
+    places = max(0, min(digits - 1 - low, digits + 2 - high if high > low + 3 else 12))
+    return format_fixed(figures, places)
+
+
+def format_fixed(values: Iterable[float], places: int) -> list[str]:
+    """Format a column with so many decimals; NaN as nothing."""
+    return ["" if value != value else f"{value:.{places}f}" for value in values]
 
 
 def make_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -317,3 +317,13 @@ def test_groups_that_no_variate_parts_are_refused(order, what):
     shapes = np.random.default_rng(0).normal(size=(2, 6, 2))
     with pytest.raises(ShapeError, match=what):
         statistics.classify(shapes[order], ["a", "b", "a", "b"])
+
+
+def test_numbers_of_a_printed_column_have_one_number_of_decimals(plethodon):
+    points, data = plethodon
+    model = procrustes_anova("shape ~ species * site", points, data, 9)
+    text = str(model.pairwise("species:site"))
+    rows = [line.split()[-3:] for line in text.splitlines() if " – " in line]
+    assert len(rows) == 6
+    for column in zip(*rows, strict=True):
+        assert len({len(cell.rpartition(".")[2]) for cell in column}) == 1

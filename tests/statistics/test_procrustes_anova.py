@@ -411,7 +411,7 @@ def test_the_table_prints_like_that_of_r_and_goes_to_pandas(salamanders):
     line = str(pairs).splitlines()[-1]
     assert line.startswith("Symp – Allo")
     assert line.split()[-1] == f"{pairs.p[0, 1]:.3f}"
-    assert line.split()[-2] == f"{pairs.z[0, 1]:#.4g}"
+    assert line.split()[-2] == f"{pairs.z[0, 1]:.4f}"
 
 
 def test_figures_of_very_different_size_have_no_more_decimals_than_the_large_ones_bear():

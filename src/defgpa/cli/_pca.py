@@ -44,7 +44,7 @@ def command(
     INPUT is a saved result or landmark files; the specimens are analysed in the classical tangent
     space, missing landmarks completed.
     """
-    from defgpa.formatting import align_columns, format_number
+    from defgpa.formatting import align_columns, format_column
     from defgpa.io.text.table import format_csv
     from defgpa.statistics import ShapePCA
 
@@ -61,9 +61,10 @@ def command(
         shares = pca.explained_variance_ratio_
         columns = (pca.explained_variance_.tolist(), shares.tolist(), shares.cumsum().tolist())
         rows = list(zip(range(1, len(shares) + 1), *columns, strict=True))
+        variances = format_column(columns[0][:_MAX_PRINTED])
         table = [
-            (str(k), format_number(variance), f"{share:.1%}", f"{total:.1%}")
-            for k, variance, share, total in rows[:_MAX_PRINTED]
+            (str(k), variance, f"{share:.1%}", f"{total:.1%}")
+            for variance, (k, _, share, total) in zip(variances, rows, strict=False)
         ]
         title = f"Principal components of shape\n{pca.provenance_}"
         console.print_text(f"{title}\n\n{align_columns([_VARIANCES, *table])}\n")

@@ -16,7 +16,7 @@ import numpy as np
 from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column, format_number
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.box_cox import effect_size
@@ -124,7 +124,9 @@ class TwoBlockPLS(Rows):
 
     def __str__(self) -> str:
         head = f"Two-block PLS: r {self.r:.5f}, Z {format_number(self.z)}, P {format_p(self.p)}"
-        rows = [(str(k), format_number(v), f"{share:.1%}") for k, v, share in self._rows()[:8]]
+        axes, values, shares = zip(*self._rows()[:8], strict=True)
+        cells = (map(str, axes), format_column(values), (f"{share:.1%}" for share in shares))
+        rows = zip(*cells, strict=True)
         table = align_columns([("axis", "singular value", "squared covariance"), *rows])
         chance = f"{len(self.permuted)} permutations of the specimens of one block"
         return f"{head}\n{self.provenance}\n{chance}\n\n{table}"

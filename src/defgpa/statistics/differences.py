@@ -15,7 +15,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Mask, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, format_names
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.permutation import Permutations, reaches_observed
@@ -70,7 +70,7 @@ class LandmarkDifferences(Rows):
     def cells(self) -> list[tuple[str, ...]]:
         """Return the table as text, without a header."""
         chances = (format_p_values(column.tolist()) for column in (self.p, self.q))
-        return list(zip(self.landmarks, map(format_number, self.distances), *chances, strict=True))
+        return list(zip(self.landmarks, format_column(self.distances), *chances, strict=True))
 
     def __str__(self) -> str:
         title = f"{self.groups[0]} and {self.groups[1]}, landmark by landmark"

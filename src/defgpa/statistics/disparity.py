@@ -16,7 +16,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, format_names
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column
 from defgpa.io.covariates import Columns, collect_columns
 from defgpa.statistics.design import design
 from defgpa.statistics.groups import encode_groups, join_labels
@@ -68,11 +68,11 @@ class Disparity(PairRows):
 
     def __str__(self) -> str:
         kind = "Partial disparities" if self.partial else "Procrustes variances"
+        figures = np.column_stack([self.variances, self.intervals])
+        columns = np.reshape(format_column(figures.ravel()), figures.shape).tolist()
         rows = [
-            (name, format_number(value), f"{format_number(low)} – {format_number(high)}")
-            for name, value, (low, high) in zip(
-                self.groups, self.variances, self.intervals, strict=True
-            )
+            (name, value, f"{low} – {high}")
+            for name, (value, low, high) in zip(self.groups, columns, strict=True)
         ]
         variances = align_columns([("", "variance", "95 % interval"), *rows])
         pairs = align_columns([("", "difference", "Pr(>d)"), *self.cells()])

@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column, format_fixed
 from defgpa.statistics.box_cox import transform_to_normal
 from defgpa.statistics.pairs import list_pairs
 from defgpa.statistics.table import Row, Rows, Table, format_p
@@ -84,9 +84,9 @@ class EffectSizes(Rows):
         return list_pairs(self.names, self.z, self.p)
 
     def __str__(self) -> str:
-        effects = zip(self.names, self.observed, self.effect_sizes, strict=True)
-        sizes = [(name, format_number(value), format_number(z)) for name, value, z in effects]
-        pairs = [(f"{a} – {b}", format_number(z), format_p(p)) for a, b, z, p in self._rows()]
+        columns = (self.names, format_column(self.observed), format_fixed(self.effect_sizes, 4))
+        sizes = list(zip(*columns, strict=True))
+        pairs = [(f"{a} – {b}", f"{z:.4f}", format_p(p)) for a, b, z, p in self._rows()]
         differences = align_columns([("", "z of the difference", "P"), *pairs])
         head = f"Effect sizes compared: {self.statistic}"
         return f"{head}\n{align_columns([('', 'observed', 'Z'), *sizes])}\n\n{differences}"

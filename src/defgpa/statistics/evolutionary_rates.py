@@ -19,7 +19,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column, format_number
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.pairs import PairRows, list_pairs
@@ -84,8 +84,8 @@ class EvolutionaryRates(PairRows):
 
     def __str__(self) -> str:
         head = f"Rates of evolution: ratio {format_number(self.ratio)}, Z {format_number(self.z)}, "
-        groups = zip(self.names, self.counts, self.rates, strict=True)
-        rates = [(name, str(count), format_number(rate)) for name, count, rate in groups]
+        counts = map(str, self.counts)
+        rates = list(zip(self.names, counts, format_column(self.rates), strict=True))
         chance = f"{len(self.permuted)} permutations of the species, whitened along the tree"
         lines = [head + f"P {format_p(self.p)}", str(self.provenance), chance, ""]
         lines.append(align_columns([("", "species", "rate"), *rates]))

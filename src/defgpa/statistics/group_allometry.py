@@ -17,7 +17,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import DefgpaError, ShapeError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column
 from defgpa.io.text.table import format_csv
 from defgpa.shapes import Shapes
 from defgpa.statistics.anova import procrustes_anova
@@ -130,7 +130,7 @@ class GroupAllometry(PairRows):
         return list_pairs(self.groups, differences, self.length_p, self.angles, self.angle_p)
 
     def __str__(self) -> str:
-        named = zip(self.groups, map(format_number, self.lengths), strict=True)
+        named = zip(self.groups, format_column(self.lengths), strict=True)
         lengths = align_columns([("", "slope length"), *named])
         pairs = align_columns([("", "length difference", "P", "angle", "P"), *self.cells()])
         how = describe_chance(self.anova.permutations.count, self.chance)

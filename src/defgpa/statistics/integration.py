@@ -14,7 +14,7 @@ import numpy as np
 
 from defgpa.arrays import Array, Index, Progress
 from defgpa.errors import ShapeError
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column, format_number
 from defgpa.statistics.box_cox import effect_size
 from defgpa.statistics.covariation import (
     LANCZOS_NUMBERS,
@@ -81,7 +81,9 @@ class ModuleTest(Rows):
         if self.interval is not None:
             low, high = map(format_number, self.interval)
             head += f", 95 % interval {low} – {high}"
-        rows = [(f"{a} – {b}", format_number(value)) for a, b, value in self._rows()]
+        a, b, values = zip(*self._rows(), strict=True)
+        pairs = map(" – ".join, zip(a, b, strict=True))
+        rows = list(zip(pairs, format_column(values), strict=True))
         chance = (
             "permutations of the specimens, independent in each module"
             if self.statistic == "r-PLS"

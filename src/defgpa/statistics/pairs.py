@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from defgpa.arrays import Array
-from defgpa.formatting import format_number
+from defgpa.formatting import format_column, format_fixed
 from defgpa.statistics.table import Row, Rows, format_p_values
 
 
@@ -54,6 +54,10 @@ def format_pairs(columns: Sequence[str], rows: Sequence[Row]) -> list[tuple[str,
         values = [row[k] for row in rows]
         if name.rpartition("_")[2] == "p":
             cells.append(format_p_values(values))
+        elif name == "z":
+            cells.append(format_fixed(values, 4))
+        elif name == "angle":
+            cells.append([f"{value:.1f}°" for value in values])
         else:
-            cells.append([f"{x:.1f}°" if name == "angle" else format_number(x) for x in values])
+            cells.append(format_column(values))
     return list(zip(*cells, strict=True))

@@ -22,7 +22,7 @@ from sklearn.utils.extmath import svd_flip
 
 from defgpa.arrays import Array
 from defgpa.errors import DefgpaError, format_names
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column
 from defgpa.statistics.phylogeny import Phylogeny
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed
@@ -106,11 +106,9 @@ class PhylogeneticComponents(Rows):
 
     def __str__(self) -> str:
         n, k = len(self.shapes), len(self.ancestors)
-        rows = [
-            (str(c), format_number(variance), f"{share:.1%}")
-            for c, (variance, share) in enumerate(zip(self.variances, self.shares, strict=True), 1)
-        ]
-        table = align_columns([("component", "variance", "share"), *rows[:8]])
+        figures = zip(format_column(self.variances[:8]), self.shares[:8], strict=True)
+        rows = [(str(c), value, f"{share:.1%}") for c, (value, share) in enumerate(figures, 1)]
+        table = align_columns([("component", "variance", "share"), *rows])
         head = f"{_TITLES[self.method]} of {n} species and {k} ancestors"
         return f"{head}\n{self.provenance}\n\n{table}"
 

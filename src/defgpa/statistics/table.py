@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
-from math import ceil, floor, log10
+from math import ceil, log10
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from defgpa.dataframes import import_pandas
-from defgpa.formatting import align_columns, render_table
+from defgpa.formatting import align_columns, format_column, format_fixed, render_table
 from defgpa.io.text.table import format_csv
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _TITLES = ("", "Df", "SS", "MS", "Rsq", "F", "Z", "Pr(>F)")
 _STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
-_MIN_EXPONENT = -6  # of the largest figure of a column that is written without exponents
 _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 
 Row = tuple[Any, ...]  # of a table: names, then numbers
@@ -135,11 +134,11 @@ class EffectTable(Rows):
         """Return the table as text, its header first; columns without a figure are left out."""
         columns = [
             [str(row.df) for row in self.rows],
-            _format_column([row.ss for row in self.rows], 5),
-            _format_column([row.ms for row in self.rows], 5),
-            _format_fixed([row.r_squared for row in self.rows], 5),
-            _format_column([row.f for row in self.rows], 5),
-            _format_fixed([row.z for row in self.rows], 4),
+            format_column([row.ss for row in self.rows], 5),
+            format_column([row.ms for row in self.rows], 5),
+            format_fixed([row.r_squared for row in self.rows], 5),
+            format_column([row.f for row in self.rows], 5),
+            format_fixed([row.z for row in self.rows], 4),
             format_p_values([row.p for row in self.rows]),
         ]
         titled = [(title, *column) for title, column in zip(_TITLES[1:], columns, strict=True)]
@@ -181,22 +180,4 @@ def format_p(value: float) -> str:
 def format_p_values(values: Sequence[float]) -> list[str]:
     """Format P to three decimals, or to as many as the smallest of them needs not to be zero."""
     smallest = min((value for value in values if value > 0), default=1.0)
-    return _format_fixed(values, max(3, ceil(-log10(smallest))))
-
-
-def _format_column(values: Sequence[float], digits: int) -> list[str]:
-    """Format a column with one number of decimals, enough for its smallest figure, as R does.
-
-    A column of nothing but tiny figures is written with exponents.
-    """
-    magnitudes = [abs(value) for value in values if value == value and value != 0]
-    low = floor(log10(min(magnitudes))) if magnitudes else 0
-    high = floor(log10(max(magnitudes))) if magnitudes else 0
-    if high < _MIN_EXPONENT:
-        return ["" if value != value else f"{value:.{digits - 1}e}" for value in values]
-    places = max(0, min(digits - 1 - low, digits + 2 - high if high > low + 3 else 12))
-    return _format_fixed(values, places)
-
-
-def _format_fixed(values: Sequence[float], places: int) -> list[str]:
-    return ["" if value != value else f"{value:.{places}f}" for value in values]
+    return format_fixed(values, max(3, ceil(-log10(smallest))))

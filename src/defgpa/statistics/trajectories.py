@@ -17,7 +17,7 @@ import numpy as np
 from defgpa.arrays import Array, Index, Progress
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, format_names
-from defgpa.formatting import align_columns, format_number
+from defgpa.formatting import align_columns, format_column
 from defgpa.statistics.design import make_orthonormal_bases
 from defgpa.statistics.dispersion import check_dispersion
 from defgpa.statistics.groups import encode_groups
@@ -86,7 +86,7 @@ class Trajectories(PairRows):
         return [row[: 7 if len(self.stages) > 2 else 5] for row in super().cells()]
 
     def __str__(self) -> str:
-        named = zip(self.groups, map(format_number, self.lengths), strict=True)
+        named = zip(self.groups, format_column(self.lengths), strict=True)
         paths = align_columns([("", "path length"), *named])
         cells = self.cells()
         header = ("", "length difference", "P", "angle", "P", "form", "P")[: len(cells[0])]
