@@ -58,6 +58,7 @@ def test_a_model_with_everything_around_it_is_said_written_and_drawn(run, folder
     )
     assert (code, err) == (0, "")
     names = ("anova", "pairwise", "landmarks", "allometry", "repeatability")
+    assert out.count("Superimposed coordinates of 12 specimens") == 1  # of five results
     for name in names:
         assert (folder / "out" / f"{name}.csv").stat().st_size > 20
         assert (folder / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")

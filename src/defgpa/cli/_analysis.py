@@ -80,6 +80,8 @@ class Analysis:
         What is printed as JSON.
     reported : list
         Results with a section in the report.
+    statements : set of str
+        Of coordinates, which have been printed.
     """
 
     console: Console
@@ -90,6 +92,7 @@ class Analysis:
     chance: dict[str, int]
     results: dict[str, object]
     reported: list[TabularStatistic] = field(default_factory=list)
+    statements: set[str] = field(default_factory=set)
 
     def find_column(self, name: str, option: str) -> Sequence[object]:
         """Return one column, or raise an error that names its option and all columns."""
@@ -161,7 +164,7 @@ class Analysis:
         """Show a result, write its table, draw it by a plot, and keep it for JSON and report."""
         from defgpa.io.text.table import format_csv
 
-        self.console.print_text(f"{result}\n")
+        self.console.print_text(self._omit_repeated(result))
         self.files.write_table(f"{name}.csv", result.to_csv())
         for suffix, table in result.further_tables().items():
             self.files.write_table(f"{name}_{suffix}.csv", format_csv(*table))
@@ -170,6 +173,15 @@ class Analysis:
         if values is not None:
             self.results[name] = values
         self.reported.append(result)
+
+    def _omit_repeated(self, result: TabularStatistic) -> str:
+        """Return a result as text, without the statement of its coordinates after the first."""
+        statement = f"{getattr(result, 'provenance', '')}\n"
+        text = f"{result}\n"
+        if statement in self.statements:
+            return text.replace(statement, "")
+        self.statements.add(statement)
+        return text
 
 
 def select_values(result: object, *names: str) -> dict[str, object]:
