@@ -17,6 +17,7 @@ from defgpa.solvers.leverage import (
 )
 from defgpa.solvers.residual_scores import find_exchanged, score_residuals, weigh_gradually
 from defgpa.solvers.robust import cut_weights, weigh_finally
+from support import EXACT, moved
 
 ESTIMATORS = {
     "deformable": DefGPA,
@@ -54,6 +55,14 @@ def test_displaced_landmarks_are_named_and_left_out(make, family):
         for alignment in (robust, make().align(points))
     ]
     assert errors[0] < 0.35 * errors[1]
+
+
+@every_estimator
+def test_poses_of_the_shapes_do_not_matter(make):
+    shapes = smooth_family(8, 20, 2, bend=0.1, noise=0.1, seed=1).shapes.points
+    weights = [make(robust=True).align(moved(shapes, seed)).weights for seed in (0, 1)]
+    assert ((weights[0] > 0.01) & (weights[0] < 0.99)).any()
+    np.testing.assert_allclose(*weights, **EXACT)
 
 
 def test_half_of_a_shape_that_is_labelled_as_the_other_side_does_not_excuse_itself():

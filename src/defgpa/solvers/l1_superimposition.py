@@ -81,9 +81,13 @@ def superimpose_in_l1(points: Array, weights: Array, max_rounds: int = 20) -> Su
 def _scale_by_medians(points: Array) -> Array:
     """Centre shapes (…, m, d) on the median of their landmarks, and scale them to median radius 1.
 
+    The median is that along the principal axes of a shape, so that the pose has no effect.
     Landmarks that are missing (NaN) do not count.
     """
-    centred = points - np.expand_dims(median_of_finite(points, -2), -2)
+    rows = np.nan_to_num(points - np.nanmean(points, axis=-2, keepdims=True))
+    axes = np.linalg.eigh(rows.mT @ rows)[1]
+    medians = median_of_finite(points @ axes, -2)[..., np.newaxis]
+    centred = points - (axes @ medians).mT
     radii = median_of_finite(compute_lengths(centred), -1)
     return np.asarray(centred / np.where(radii > 0, radii, 1.0)[..., np.newaxis, np.newaxis])
 
