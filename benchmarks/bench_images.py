@@ -107,8 +107,8 @@ def theirs(image: np.ndarray, warp: defgpa.Warp, pixels: np.ndarray):
         return
     assert isinstance(warp.basis, ThinPlateBasis)
     controls = warp.basis.control_points
-    own = transform.ThinPlateSplineTransform.from_estimate(warp(controls), controls)
-    for name, inverse in (("its own spline", own), ("our spline", warp.inverse())):
+    fitted = transform.ThinPlateSplineTransform.from_estimate(warp(controls), controls)
+    for name, inverse in (("its own spline", fitted), ("our spline", warp.inverse())):
         yield (
             f"skimage.transform.warp, {name}",
             inverse(pixels),

@@ -27,7 +27,7 @@ import defgpa
 from defgpa.datasets import smooth_family
 from defgpa.model_selection import cross_validate, select_smoothing
 from defgpa.model_selection.smoothing_path import DialSurface
-from proportions import DATA, size_of
+from proportions import DATA, measure_size
 
 FILES = DATA.parent / "files"
 PROTOTYPE = {  # rigid, deformable, dial
@@ -83,33 +83,33 @@ class Set:
     fold_size: int
 
 
-def documented() -> Iterator[Set]:
-    """The sets of docs/dial.md."""
-    yield from (own for own in _stored() if own.name not in _FURTHER)
-    yield from _wings()
+def iter_documented() -> Iterator[Set]:
+    """Iterate over the sets of docs/dial.md."""
+    yield from (entry for entry in _load_stored() if entry.name not in _FURTHER)
+    yield from _load_wings()
 
 
-def further() -> Iterator[Set]:
-    """Sets that were not looked at when the method was made."""
-    yield from (own for own in _stored() if own.name in _FURTHER)
+def iter_further() -> Iterator[Set]:
+    """Iterate over sets that were not looked at when the method was made."""
+    yield from (entry for entry in _load_stored() if entry.name in _FURTHER)
     for name, (every, fold_size) in READ.items():
         if (FILES / name).exists():
             points = defgpa.read_shapes(FILES / name).points
             yield Set(Path(name).stem, np.array(points)[::every], fold_size)
-    yield from _cephala()
+    yield from _load_cephala()
     for seed, (name, (n, m, d, bend, noise, missing)) in enumerate(SYNTHETIC.items()):
-        made = smooth_family(n, m, d, bend=bend, noise=noise, missing=missing, seed=seed)
-        yield Set(name, np.array(made.shapes.points), max(1, m // 10))
+        family = smooth_family(n, m, d, bend=bend, noise=noise, missing=missing, seed=seed)
+        yield Set(name, np.array(family.shapes.points), max(1, m // 10))
 
 
-def _stored() -> Iterator[Set]:
+def _load_stored() -> Iterator[Set]:
     for name, (shapes, landmarks, fold_size) in STORED.items():
         if (DATA / f"{name}.npz").exists():
             with np.load(DATA / f"{name}.npz", allow_pickle=False) as archive:
                 yield Set(name, archive["points"][shapes, ::landmarks], fold_size)
 
 
-def _wings() -> Iterator[Set]:
+def _load_wings() -> Iterator[Set]:
     try:
         from ktch.datasets import load_landmark_mosquito_wings
     except ImportError:
@@ -117,17 +117,17 @@ def _wings() -> Iterator[Set]:
     yield Set("mosquito wings", np.asarray(load_landmark_mosquito_wings().coords)[::3], 1)
 
 
-def _cephala() -> Iterator[Set]:
+def _load_cephala() -> Iterator[Set]:
     try:
         from ktch.datasets import load_landmark_trilobite_cephala
     except ImportError:
         return
-    points = np.stack([np.asarray(own) for own in load_landmark_trilobite_cephala().landmarks])
+    points = np.stack([np.asarray(shape) for shape in load_landmark_trilobite_cephala().landmarks])
     yield Set("trilobite cephala", points[::10], 1)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Errors:
     """The three errors of one set in per cent, and where on the dial the least one is."""
 
     rigid: float
@@ -141,54 +141,55 @@ class Judged:
         """The dial over the better of its ends."""
         return self.dial / min(self.rigid, self.deformable)
 
-    def beside(self, name: str) -> str:
-        """The prototype's three figures, and by how much the dial differs from its own."""
+    def compare_with_prototype(self, name: str) -> str:
+        """Format the prototype's three errors, and by how much that of the dial differs."""
         if name not in PROTOTYPE:
             return ""
-        said = PROTOTYPE[name]
-        figures = " / ".join(f"{one:.3g}" for one in said)
-        return f"{figures:20}{self.dial / said[-1] - 1.0:+6.1%}"
+        errors = PROTOTYPE[name]
+        figures = " / ".join(f"{error:.3g}" for error in errors)
+        return f"{figures:20}{self.dial / errors[-1] - 1.0:+6.1%}"
 
 
-def judged(own: Set) -> Judged:
-    """Rigid, deformable and elastic alignment of one set."""
-    plain = cross_validate(defgpa.EuclideanGPA(scaling=True), own.points, own.fold_size)
-    soft = select_smoothing(defgpa.DefGPA(), own.points, fold_size=own.fold_size)
-    dial = select_smoothing(defgpa.ElasticGPA(), own.points, fold_size=own.fold_size)
+def measure_errors(entry: Set) -> Errors:
+    """Measure the errors of rigid, deformable and elastic alignment of one set."""
+    plain = cross_validate(defgpa.EuclideanGPA(scaling=True), entry.points, entry.fold_size)
+    soft = select_smoothing(defgpa.DefGPA(), entry.points, fold_size=entry.fold_size)
+    dial = select_smoothing(defgpa.ElasticGPA(), entry.points, fold_size=entry.fold_size)
     assert isinstance(dial, DialSurface)
-    unit = 100.0 / size_of(dial.alignment.reference)
-    return Judged(
-        100.0 * plain.error / size_of(plain.reference),
-        100.0 * soft.cve.min() / size_of(soft.alignment.reference),
+    unit = 100.0 / measure_size(dial.alignment.reference)
+    return Errors(
+        100.0 * plain.error / measure_size(plain.reference),
+        100.0 * soft.cve.min() / measure_size(soft.alignment.reference),
         unit * float(np.nanmin(dial.surface)),
         unit * float(dial.surface[dial.position]),
         f"{dial.best_value:.0e}, {dial.best_rigidity:g}",
     )
 
 
-def row(own: Set) -> str:
-    """One line of the table."""
+def format_row(entry: Set) -> str:
+    """Measure a set, and format its line of the table."""
     started = time.perf_counter()
-    found = judged(own)
-    taken = time.perf_counter() - started
-    size = "×".join(map(str, own.points.shape))
-    errors = (found.rigid, found.deformable, found.dial, found.chosen)
+    errors = measure_errors(entry)
+    seconds = time.perf_counter() - started
+    size = "×".join(map(str, entry.points.shape))
+    values = (errors.rigid, errors.deformable, errors.dial, errors.chosen)
     return (
-        f"{own.name:28}{size:>11}{''.join(f'{one:8.3g}' for one in errors)}  {found.position:14}"
-        f"{found.ratio:6.3f}{taken:7.1f} s  {found.beside(own.name)}"
+        f"{entry.name:28}{size:>11}{''.join(f'{value:8.3g}' for value in values)}  "
+        f"{errors.position:14}"
+        f"{errors.ratio:6.3f}{seconds:7.1f} s  {errors.compare_with_prototype(entry.name)}"
     )
 
 
-def main(wanted: list[str]) -> None:
-    """Print the table of the sets that are wanted."""
-    if wanted in ([], ["further"]):
-        sets = list(further() if wanted else documented())
+def main(names: list[str]) -> None:
+    """Print the table of the sets with these names."""
+    if names in ([], ["further"]):
+        sets = list(iter_further() if names else iter_documented())
     else:
-        sets = [own for own in (*documented(), *further()) if own.name in wanted]
+        sets = [entry for entry in (*iter_documented(), *iter_further()) if entry.name in names]
     heads = "".join(f"{head:>8}" for head in ("rigid", "soft", "dial", "chosen"))
     print(f"{'set':28}{'shapes':>11}{heads}  {'at':15}ratio     time  prototype")
-    for own in sets:
-        print(row(own), flush=True)
+    for entry in sets:
+        print(format_row(entry), flush=True)
 
 
 if __name__ == "__main__":

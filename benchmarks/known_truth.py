@@ -23,7 +23,7 @@ import numpy as np
 import defgpa
 from defgpa.solvers import deformable
 from defgpa.solvers.eigen import Cost, Method, Spectrum, find_lowest_axes
-from proportions import markdown, written
+from proportions import format_table, replace_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from truth import (
@@ -54,12 +54,12 @@ def compare_with_classical_mean(n_sets: int) -> Iterator[list[str]]:
     for name in CLASSES:
         usual, ratios = [], {method: [] for method in (*METHODS, "mean shape")}
         for seed in range(n_sets):
-            known = class_set(name, seed)
-            usual.append(off_by(classical_mean(known.points), known.truth))
+            sample = class_set(name, seed)
+            usual.append(off_by(classical_mean(sample.points), sample.truth))
             for label, method in METHODS.items():
-                fitted = method.solve(known.points)[0]
-                ratios[label].append(off_by(fitted.reference, known.truth) / usual[-1])
-            ratios["mean shape"].append(off_by(fitted.mean_shape, known.truth) / usual[-1])
+                fitted = method.solve(sample.points)[0]
+                ratios[label].append(off_by(fitted.reference, sample.truth) / usual[-1])
+            ratios["mean shape"].append(off_by(fitted.mean_shape, sample.truth) / usual[-1])
         means = [f"{geometric_mean(values):.2f}" for values in ratios.values()]
         yield [name, f"{geometric_mean(usual):.3f}", *means]
 
@@ -78,20 +78,20 @@ def compare_metrics(n_sets: int) -> Iterator[list[str]]:
 def _compare_metrics_on(name: str, pattern: str, share: float, n_sets: int) -> float:
     ratios = []
     for seed in range(n_sets):
-        known, rng = class_set(name, seed), np.random.default_rng(seed)
-        n, m, _ = known.points.shape
+        sample, rng = class_set(name, seed), np.random.default_rng(seed)
+        n, m, _ = sample.points.shape
         weights = rng.uniform(0.1, 1, size=m) * rng.uniform(0.1, 1, size=(n, m))
         shapes = defgpa.Shapes(
-            hide_landmarks(rng, known.points, pattern, share),
+            hide_landmarks(rng, sample.points, pattern, share),
             weights=weights if pattern == "weights" else None,
         )
         try:
             by_weight = defgpa.DefGPA().solve(shapes)[0].reference
             with patch.object(deformable, "find_cheapest_axes", _find_axes_in_plain_metric):
-                alike = defgpa.DefGPA().solve(shapes)[0].reference
+                unweighted = defgpa.DefGPA().solve(shapes)[0].reference
         except defgpa.DefgpaError:  # too little is left of some shape
             continue
-        ratios.append(off_by(by_weight, known.truth) / off_by(alike, known.truth))
+        ratios.append(off_by(by_weight, sample.truth) / off_by(unweighted, sample.truth))
     return geometric_mean(ratios)
 
 
@@ -115,7 +115,7 @@ def main() -> None:
                 rows.append(row)
                 print("  ".join(row), flush=True)
             if arguments.into:
-                written(arguments.into, name, markdown(rows))
+                replace_table(arguments.into, name, format_table(rows))
 
 
 if __name__ == "__main__":

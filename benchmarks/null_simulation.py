@@ -114,12 +114,12 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         return {"`compare_models`": statistics.compare_models(small, large).table["added terms"].p}
 
     def allometry(sample: Sample, seed: int) -> Chances:
-        found = statistics.allometry(sample, seed=seed, **pooled)
-        return {"`allometry`": found.anova["log(size)"].p}
+        result = statistics.allometry(sample, seed=seed, **pooled)
+        return {"`allometry`": result.anova["log(size)"].p}
 
     def landmarks(sample: Sample, seed: int) -> Chances:
-        found = statistics.landmark_differences(sample, halves(), seed=seed, **chance)
-        return {"`landmark_differences`": found.p[0]}
+        result = statistics.landmark_differences(sample, halves(), seed=seed, **chance)
+        return {"`landmark_differences`": result.p[0]}
 
     def disparity(sample: Sample, seed: int) -> Chances:
         about_mean, about_model = (
@@ -138,31 +138,31 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
     def slopes(sample: Sample, seed: int) -> Chances:
         # both groups change with size in the same way; without any change angles are undefined
         logs = np.random.default_rng([9, seed]).normal(scale=0.3, size=N_SPECIMENS)
-        found = statistics.group_allometry(
+        result = statistics.group_allometry(
             add_change(sample, logs), halves(), np.exp(logs), seed=seed, **chance
         )
         return {
-            "`group_allometry`, angles": found.angle_p[0, 1],
-            "`group_allometry`, lengths": found.length_p[0, 1],
+            "`group_allometry`, angles": result.angle_p[0, 1],
+            "`group_allometry`, lengths": result.length_p[0, 1],
         }
 
     def trajectories(sample: Sample, seed: int) -> Chances:
         # both groups change from stage to stage in the same way
         stages = np.arange(N_SPECIMENS) % 3
-        found = statistics.trajectories(
+        result = statistics.trajectories(
             add_change(sample, 0.5 * stages), halves(), stages, seed=seed, **chance
         )
         return {
-            "`trajectories`, angles": found.angle_p[0, 1],
-            "`trajectories`, lengths": found.length_p[0, 1],
-            "`trajectories`, forms": found.form_p[0, 1],
+            "`trajectories`, angles": result.angle_p[0, 1],
+            "`trajectories`, lengths": result.length_p[0, 1],
+            "`trajectories`, forms": result.form_p[0, 1],
         }
 
     def classify(sample: Sample, seed: int) -> Chances:
-        found = statistics.classify(sample, halves(), 4, seed=seed, **chance)
+        result = statistics.classify(sample, halves(), 4, seed=seed, **chance)
         return {
-            "`classify`, Mahalanobis distance": found.mahalanobis_p[0, 1],
-            "`classify`, Procrustes distance": found.procrustes_p[0, 1],
+            "`classify`, Mahalanobis distance": result.mahalanobis_p[0, 1],
+            "`classify`, Procrustes distance": result.procrustes_p[0, 1],
         }
 
     def symmetry(sample: Sample, seed: int) -> Chances:
@@ -183,32 +183,32 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
     def both_sides(sample: Sample, seed: int) -> Chances:
         # the second half of the landmarks mirrors the first, but for errors of measurement
         half = sample.tangents[np.arange(N_SPECIMENS) // 2 * 2, : N_LANDMARKS // 2] + [0.5, 0.0]
-        whole = np.concatenate([half, half * [-1.0, 1.0]], axis=1)
-        whole += 0.01 * np.random.default_rng([14, seed]).normal(size=whole.shape)
+        pairs_of_sides = np.concatenate([half, half * [-1.0, 1.0]], axis=1)
+        pairs_of_sides += 0.01 * np.random.default_rng([14, seed]).normal(size=pairs_of_sides.shape)
         pairs = [(j, j + N_LANDMARKS // 2) for j in range(N_LANDMARKS // 2)]
-        found = statistics.symmetry(
-            whole, pairs, individual=np.arange(N_SPECIMENS) // 2, seed=seed, **chance
+        result = statistics.symmetry(
+            pairs_of_sides, pairs, individual=np.arange(N_SPECIMENS) // 2, seed=seed, **chance
         )
         return {
-            "`symmetry(pairs=)`, directional": found["side"].p,
-            "`symmetry(pairs=)`, fluctuating": found["individual:side"].p,
+            "`symmetry(pairs=)`, directional": result["side"].p,
+            "`symmetry(pairs=)`, fluctuating": result["individual:side"].p,
         }
 
     def measurement(sample: Sample, seed: int) -> Chances:
         who = np.arange(N_SPECIMENS) // 2
-        found = statistics.measurement_error(
+        result = statistics.measurement_error(
             sample, who, np.arange(N_SPECIMENS) % 2, seed=seed, **chance
         )
-        return {"`measurement_error`": found.table["replicate"].p}
+        return {"`measurement_error`": result.table["replicate"].p}
 
     def signal(sample: Sample, seed: int) -> Chances:
-        found = statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance)
-        return {"`phylogenetic_signal`": found.p}
+        result = statistics.phylogenetic_signal(sample, make_tree(), seed=seed, scaling=1, **chance)
+        return {"`phylogenetic_signal`": result.p}
 
     def rates(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
-        found = statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance)
-        return {"`evolutionary_rates`": found.p}
+        result = statistics.evolutionary_rates(evolved, make_tree(), halves(), seed=seed, **chance)
+        return {"`evolutionary_rates`": result.p}
 
     def pgls(sample: Sample, seed: int) -> Chances:
         evolved = evolve_along_tree(sample, seed)
@@ -223,24 +223,24 @@ def list_tests(n_imputations: int) -> dict[str, Test]:
         half = N_LANDMARKS // 2
         order = np.random.default_rng([7, seed]).permutation(N_SPECIMENS)
         unrelated = np.concatenate([blocks[:, :half], blocks[order, half:]], axis=1)
-        given = build_sample(sample.tangents.mean(axis=0) + unrelated, superimpose=False)
-        found = statistics.integration(given, make_modules(None), seed=seed, **chance)
-        return {"`integration`": found.p}
+        independent = build_sample(sample.tangents.mean(axis=0) + unrelated, superimpose=False)
+        result = statistics.integration(independent, make_modules(None), seed=seed, **chance)
+        return {"`integration`": result.p}
 
     def modularity(sample: Sample, seed: int) -> Chances:
         modules = make_modules(seed)
-        found = statistics.modularity(sample, modules, seed=seed, interval=False, **chance)
-        return {"`modularity`": found.p}
+        result = statistics.modularity(sample, modules, seed=seed, interval=False, **chance)
+        return {"`modularity`": result.p}
 
     def effects(sample: Sample, seed: int) -> Chances:
         # two data sets of one population
         chosen = np.random.default_rng([15, seed]).permutation(N_SPECIMENS).reshape(2, -1)
         modules = make_modules(None)
-        both = [
+        fits = [
             statistics.integration(sample.take(rows), modules, seed=seed, **chance)
             for rows in chosen
         ]
-        return {"`compare_effect_sizes`, r-PLS": statistics.compare_effect_sizes(both).p[0, 1]}
+        return {"`compare_effect_sizes`, r-PLS": statistics.compare_effect_sizes(fits).p[0, 1]}
 
     tests = (
         *(anova, pairwise, types, error, models, allometry, landmarks, disparity, covariation),
@@ -317,9 +317,9 @@ def main() -> None:
     print("|".join(["", " test ", *(f" {head} " for head in heads), ""]))
     print("|---" * (1 + 2 * len(heads)) + "|")
     for name in columns[0]:
-        found = [values[name] for values in columns]
+        chances = [values[name] for values in columns]
         cells = [
-            f" {np.mean(p <= 0.05):.1%} | {kstest(p, 'uniform').statistic:.3f} " for p in found
+            f" {np.mean(p <= 0.05):.1%} | {kstest(p, 'uniform').statistic:.3f} " for p in chances
         ]
         print("|".join(["", f" {name} ", *cells, ""]))
 

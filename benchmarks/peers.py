@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from race import Work, prepared
+from race import Work, delay
 
 # Measured elsewhere, on one thread, and not again here: R's geomorph and Python's ktch (whose
 # requirements would change the environment), and the authors' program, its kernels vectorised.
@@ -39,13 +39,13 @@ def time_base_r(n: int, m: int, count: int, tests: list[str]) -> tuple[str, dict
         return "none", {"anova": CITED["base R 300 × 1000 × 3"]}
     script = str(Path(__file__).parent / "rrpp.R")
     command = [program, script, str(n), str(m), str(count), ",".join(tests)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    (_, blas), *times = (line.split() for line in said.stdout.splitlines())
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    (_, blas), *times = (line.split() for line in completed.stdout.splitlines())
     return blas, {name: float(seconds) for name, seconds in times}
 
 
-@prepared
-def solve_floor(n: int, m: int, l: int) -> Work:
+@delay
+def make_solve_floor(n: int, m: int, l: int) -> Work:
     """n symmetric products FᵀF (dsyrk) and n triangular solves (dtrsm), F of m × l."""
     from scipy.linalg import blas
 
@@ -61,7 +61,7 @@ def solve_floor(n: int, m: int, l: int) -> Work:
     return work
 
 
-def kernel_pass(points: np.ndarray, centres: np.ndarray) -> Work:
+def make_kernel_pass(points: np.ndarray, centres: np.ndarray) -> Work:
     """−r of all points and centres, block by block, on one thread."""
     from scipy.spatial.distance import cdist
 
@@ -73,12 +73,12 @@ def kernel_pass(points: np.ndarray, centres: np.ndarray) -> Work:
     return work
 
 
-@prepared
-def vtk_similarity(points: np.ndarray) -> Work:
+@delay
+def make_vtk_similarity(points: np.ndarray) -> Work:
     """vtkProcrustesAlignmentFilter alone: its input is made beforehand."""
     import vtk
 
-    blocks = _vtk_blocks(points)
+    blocks = _make_vtk_blocks(points)
 
     def work() -> None:
         aligned = vtk.vtkProcrustesAlignmentFilter()
@@ -90,25 +90,25 @@ def vtk_similarity(points: np.ndarray) -> Work:
     return work
 
 
-def _vtk_blocks(points: np.ndarray):
+def _make_vtk_blocks(points: np.ndarray):
     import vtk
     from vtk.util.numpy_support import numpy_to_vtk
 
     n, m, d = points.shape
-    whole = np.zeros((n, m, 3))
-    whole[..., :d] = points
+    padded = np.zeros((n, m, 3))
+    padded[..., :d] = points
     blocks = vtk.vtkMultiBlockDataSet()
     blocks.SetNumberOfBlocks(n)
-    for number, own in enumerate(whole):
+    for number, shape in enumerate(padded):
         place, data = vtk.vtkPoints(), vtk.vtkPolyData()
-        place.SetData(numpy_to_vtk(own, deep=True))
+        place.SetData(numpy_to_vtk(shape, deep=True))
         data.SetPoints(place)
         blocks.SetBlock(number, data)
     return blocks
 
 
-@prepared
-def geomstats_similarity(points: np.ndarray) -> Work:
+@delay
+def make_geomstats_similarity(points: np.ndarray) -> Work:
     """The Fréchet mean in Kendall's shape space, and all shapes aligned to it."""
     os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
     if not hasattr(np, "trapz"):  # geomstats 2.8 still asks for a name that numpy 2.4 dropped

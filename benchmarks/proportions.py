@@ -68,18 +68,18 @@ class Row:
 
 
 def get_points(name: str, folder: Path = DATA) -> tuple[np.ndarray, int]:
-    """A set of the folder, thinned, and the landmarks to leave out at a time."""
+    """Return a set of the folder, thinned, and the landmarks to leave out at a time."""
     shapes, landmarks, fold_size = SETS[name]
     with np.load(folder / f"{name}.npz", allow_pickle=False) as archive:
         return archive["points"][::shapes, ::landmarks], fold_size
 
 
-def all_sets(folder: Path, also: list[str]) -> Iterator[tuple[str, np.ndarray, int]]:
+def iter_sets(folder: Path, also: list[str]) -> Iterator[tuple[str, np.ndarray, int]]:
     for name in SETS:
         points, fold_size = get_points(name, folder)
         every = "".join(
-            f", every {_nth(step)} {what}"
-            for step, what in zip(SETS[name], ("shape", "landmark"), strict=False)
+            f", every {_format_ordinal(step)} {axis}"
+            for step, axis in zip(SETS[name], ("shape", "landmark"), strict=False)
             if step > 1
         )
         yield f"{name}{every}, N = {fold_size}", points, fold_size
@@ -99,41 +99,44 @@ def all_sets(folder: Path, also: list[str]) -> Iterator[tuple[str, np.ndarray, i
         yield f"{Path(path).name}, N = {fold_size}", shapes.points, fold_size
 
 
-def _nth(step: int) -> str:
+def _format_ordinal(step: int) -> str:
     return {2: "2nd", 3: "3rd"}.get(step, f"{step}th")
 
 
-def size_of(reference: np.ndarray) -> float:
-    """The RMS distance of the landmarks from their centroid."""
+def measure_size(reference: np.ndarray) -> float:
+    """Return the RMS distance of the landmarks from their centroid."""
     return float(np.sqrt(((reference - reference.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
-def judged(estimator: Any, points: np.ndarray, fold_size: int) -> tuple[float, np.ndarray]:
-    """The cross-validation error in per cent of the size of the reference, and the reference."""
-    found = cross_validate(estimator, points, fold_size=fold_size)
-    return 100.0 * found.error / size_of(found.reference), found.reference
+def measure_error(estimator: Any, points: np.ndarray, fold_size: int) -> tuple[float, np.ndarray]:
+    """Return the cross-validation error in per cent of the size of the reference, and that."""
+    cv = cross_validate(estimator, points, fold_size=fold_size)
+    return 100.0 * cv.error / measure_size(cv.reference), cv.reference
 
 
-def rows(folder: Path, also: list[str], smoothing: float) -> Iterator[Row]:
+def measure_rows(folder: Path, also: list[str], smoothing: float) -> Iterator[Row]:
     spline = defgpa.ThinPlateSpline(5, smoothing=smoothing)
-    for name, points, fold_size in all_sets(folder, also):
-        similar, mean = judged(defgpa.EuclideanGPA(scaling=True), points, fold_size)
+    for name, points, fold_size in iter_sets(folder, also):
+        similar, mean = measure_error(defgpa.EuclideanGPA(scaling=True), points, fold_size)
         for label, warp in {"affine": defgpa.Affine(), "TPS(5)": spline}.items():
-            prior, one = judged(defgpa.DefGPA(warp, proportions="prior"), points, fold_size)
-            rigid, other = judged(defgpa.DefGPA(warp), points, fold_size)
-            far = [procrustes_distance(own, mean) for own in (one, other)]
-            yield Row(name, label, prior, rigid, similar, *far)
+            prior, prior_reference = measure_error(
+                defgpa.DefGPA(warp, proportions="prior"), points, fold_size
+            )
+            rigid, rigid_reference = measure_error(defgpa.DefGPA(warp), points, fold_size)
+            references = (prior_reference, rigid_reference)
+            distances = [procrustes_distance(reference, mean) for reference in references]
+            yield Row(name, label, prior, rigid, similar, *distances)
 
 
-def markdown(table: list[list[str]]) -> str:
-    """A Markdown table; the first row is its head."""
+def format_table(table: list[list[str]]) -> str:
+    """Format a Markdown table; the first row is its head."""
     head, *body = table
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def written(path: Path, name: str, text: str) -> None:
-    """The file with the text between the marks of this name, replaced at once."""
+def replace_table(path: Path, name: str, text: str) -> None:
+    """Replace the text between the marks of this name in a file, at once."""
     first, last = f"<!-- table of {name} -->", "<!-- end of table -->"
     pattern = re.compile(re.escape(first) + ".*?" + re.escape(last), re.DOTALL)
     old = path.read_text(encoding="utf-8")
@@ -155,11 +158,11 @@ def main() -> None:
     table = [["set", "warp", "CVE, % of size: prior → rigid (similarities)", "distance"]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", defgpa.DefgpaWarning)
-        for row in rows(arguments.data, arguments.also, arguments.smoothing):
+        for row in measure_rows(arguments.data, arguments.also, arguments.smoothing):
             table.append(row.cells)
             print("  ".join(row.cells), flush=True)
     if arguments.into:
-        written(arguments.into, "proportions", markdown(table))
+        replace_table(arguments.into, "proportions", format_table(table))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 
 from defgpa import DefGPA, ElasticGPA, read_shapes
 from defgpa.model_selection import cross_validate
-from proportions import DATA, SETS, get_points, markdown, size_of, written
+from proportions import DATA, SETS, format_table, get_points, measure_size, replace_table
 
 FILES = {  # name: (every so many shapes, landmarks left out at a time)
     "bee/bee_wings.TPS": (4, 1),
@@ -43,10 +43,10 @@ def make_row(name: str, points: np.ndarray, fold_size: int) -> list[str]:
     """Make the row of a set: its size, and both errors of both methods."""
     cells = [name, " × ".join(map(str, points.shape)), str(fold_size)]
     for estimator in (DefGPA(), ElasticGPA()):
-        kept = cross_validate(estimator, points, fold_size)
+        without_refit = cross_validate(estimator, points, fold_size)
         refitted = cross_validate(estimator, points, fold_size, refit=True)
-        share = 100.0 * kept.error / size_of(kept.reference)
-        change = 100.0 * (refitted.error / kept.error - 1.0)
+        share = 100.0 * without_refit.error / measure_size(without_refit.reference)
+        change = 100.0 * (refitted.error / without_refit.error - 1.0)
         cells += [f"{share:.3g}", f"{change:+.2f}"]
     return cells
 
@@ -63,7 +63,7 @@ def main() -> None:
         table.append(make_row(*entry))
         print(*table[-1], sep="\t", flush=True)
     if options.into:
-        written(options.into, "refit", markdown(table))
+        replace_table(options.into, "refit", format_table(table))
 
 
 if __name__ == "__main__":

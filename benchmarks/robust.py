@@ -140,11 +140,11 @@ def main():
             make_estimator, *CONTAMINATIONS[name], repeats, options.sampled
         )
         plain, best, robust = np.median(ratios, axis=0)
-        found = f"{hits / n_wrong:.3f} | {hits / n_rejected:.3f}" if n_wrong else "– | –"
+        shares = f"{hits / n_wrong:.3f} | {hits / n_rejected:.3f}" if n_wrong else "– | –"
         false = 1000 * (n_rejected - hits) / (n_all - n_wrong)
         upper = np.quantile(ratios[:, 2], 0.9)
         print(
-            f"| {name} | {plain:.2f} | {best:.2f} | {robust:.2f} ({upper:.2f}) | {found} "
+            f"| {name} | {plain:.2f} | {best:.2f} | {robust:.2f} ({upper:.2f}) | {shares} "
             f"| {false:.1f} |",
             flush=True,
         )

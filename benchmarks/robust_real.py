@@ -84,9 +84,10 @@ def exchange_sides(shape: np.ndarray, mean: np.ndarray, rng: np.random.Generator
         if free:
             distances = np.linalg.norm(centred[free] - mirrored[a], axis=1)
             pairs.append((a, free[int(distances.argmin())]))
-    one, other = np.array(pairs).T
-    shape[np.r_[one, other]] = shape[np.r_[other, one]]
-    return np.r_[one, other]
+    from_left, from_right = np.array(pairs).T
+    exchanged = np.r_[from_left, from_right]
+    shape[exchanged] = shape[np.r_[from_right, from_left]]
+    return exchanged
 
 
 MISTAKES = {
@@ -113,7 +114,9 @@ def measure_set(make_estimator, points, mistake, seed):
     hidden = np.where(wrong[..., np.newaxis], np.nan, spoilt)
     hidden = hidden[np.isfinite(hidden[..., 0]).sum(axis=1) > points.shape[2] + 1]
     clean, plain, best = (make_estimator().solve(shapes)[0] for shapes in (points, spoilt, hidden))
-    kept, robust = (make_estimator(robust=True).align(shapes) for shapes in (points, spoilt))
+    robust_clean, robust = (
+        make_estimator(robust=True).align(shapes) for shapes in (points, spoilt)
+    )
     in_l1 = [
         superimpose_in_l1(shapes, np.isfinite(shapes[..., 0]).astype(float)).reference
         for shapes in (points, spoilt)
@@ -121,18 +124,19 @@ def measure_set(make_estimator, points, mistake, seed):
     shifts = [
         procrustes_distance(plain.reference, clean.reference),
         procrustes_distance(best.reference, clean.reference),
-        procrustes_distance(robust.reference, kept.reference),
+        procrustes_distance(robust.reference, robust_clean.reference),
         procrustes_distance(*in_l1),
     ]
     before, after = (
-        fit.rejection.landmarks | fit.rejection.shapes[:, np.newaxis] for fit in (kept, robust)
+        fit.rejection.landmarks | fit.rejection.shapes[:, np.newaxis]
+        for fit in (robust_clean, robust)
     )
     false = after & ~wrong & ~before & np.isfinite(points[..., 0])
     false &= ~robust.rejection.shapes[:, np.newaxis] | ~wrong.any(axis=1)[:, np.newaxis]
     return shifts, ((after & wrong).sum(), wrong.sum(), false.sum(), wrong.size)
 
 
-def count_named(make_estimator, points) -> tuple[int, int]:
+def count_rejected(make_estimator, points) -> tuple[int, int]:
     """Return how many landmarks a robust fit rejects, and how many are visible."""
     rejection = make_estimator(robust=True).align(points).rejection
     visible = np.isfinite(points[..., 0])
@@ -154,7 +158,7 @@ def main() -> None:
     if options.as_measured:
         for name in SETS:
             points = get_points(name, options.data)
-            n_named, n_visible = count_named(ESTIMATORS[options.estimator], points)
+            n_named, n_visible = count_rejected(ESTIMATORS[options.estimator], points)
             per_mille = 1000 * n_named / n_visible
             print(f"{name}: {n_named} of {n_visible}, {per_mille:.1f} ‰", flush=True)
         return

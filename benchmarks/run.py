@@ -41,7 +41,7 @@ The peak is that of the whole process, interpreter and data included, after our 
 before anything else, its library too, has been loaded.
 """
 
-Found = dict[str, Any]
+Timings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,22 @@ class AtMost:
     against: str
     text: str
 
-    def measured(self, found: Found) -> float:
-        return found["ours"] / min(found[name] for name in self.against.split("|"))
+    def compute(self, timings: Timings) -> float:
+        return timings["ours"] / min(timings[name] for name in self.against.split("|"))
 
-    def met(self, found: Found) -> bool:
-        return self.measured(found) <= self.limit
+    def is_met(self, timings: Timings) -> bool:
+        return self.compute(timings) <= self.limit
 
 
 @dataclass(frozen=True)
 class AtLeast(AtMost):
     """Ours must be at least ``limit`` times as fast."""
 
-    def measured(self, found: Found) -> float:
-        return 1.0 / super().measured(found)
+    def compute(self, timings: Timings) -> float:
+        return 1.0 / super().compute(timings)
 
-    def met(self, found: Found) -> bool:
-        return self.measured(found) >= self.limit
+    def is_met(self, timings: Timings) -> bool:
+        return self.compute(timings) >= self.limit
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class Exponent:
     def text(self) -> str:
         return f"exponent ≤ {self.limit}"
 
-    def measured(self, found: Found) -> float:
-        return found["exponent"]
+    def compute(self, timings: Timings) -> float:
+        return timings["exponent"]
 
-    def met(self, found: Found) -> bool:
-        return found["exponent"] <= self.limit
+    def is_met(self, timings: Timings) -> bool:
+        return timings["exponent"] <= self.limit
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class Peak:
     def text(self) -> str:
         return f"peak ≤ {self.limit:g} GiB"
 
-    def measured(self, found: Found) -> float:
-        return found["peak"] / GIB
+    def compute(self, timings: Timings) -> float:
+        return timings["peak"] / GIB
 
-    def met(self, found: Found) -> bool:
-        return self.measured(found) <= self.limit
+    def is_met(self, timings: Timings) -> bool:
+        return self.compute(timings) <= self.limit
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class Within:
     def text(self) -> str:
         return f"≤ {self.limit:g} s"
 
-    def measured(self, found: Found) -> float:
-        return found["ours"]
+    def compute(self, timings: Timings) -> float:
+        return timings["ours"]
 
-    def met(self, found: Found) -> bool:
-        return self.measured(found) <= self.limit
+    def is_met(self, timings: Timings) -> bool:
+        return self.compute(timings) <= self.limit
 
 
 @dataclass(frozen=True)
@@ -228,60 +228,63 @@ ROWS = (
 )
 
 
-def measured(row: Row, quick: bool) -> Found:
-    """The row, in a process of its own."""
+def measure_row(row: Row, quick: bool) -> Timings:
+    """Measure a row in a process of its own."""
     limits = {f"{lib}_NUM_THREADS": str(row.threads) for lib in ("OPENBLAS", "OMP", "MKL")}
     command = [sys.executable, str(HERE / "run.py"), "--row", row.name, *["--quick"] * quick]
-    said = subprocess.run(
+    completed = subprocess.run(
         command, env=os.environ | limits, capture_output=True, text=True, check=False
     )
-    if said.returncode:
-        return {"failure": (said.stderr.strip().splitlines() or ["failed"])[-1]}
-    return json.loads(said.stdout.splitlines()[-1])
+    if completed.returncode:
+        return {"failure": (completed.stderr.strip().splitlines() or ["failed"])[-1]}
+    return json.loads(completed.stdout.splitlines()[-1])
 
 
-def here(name: str, quick: bool) -> Found:
-    """The row, in this process."""
+def run_row(name: str, quick: bool) -> Timings:
+    """Measure a row in this process."""
     import race
     import rows
 
     if quick:
-        race.SECONDS, race.LEAST = 0.4, 2
+        race.SECONDS, race.MIN_RUNS = 0.4, 2
     return getattr(rows, name)()
 
 
-def cells(row: Row, found: Found) -> list[str]:
-    """The row as text."""
-    if "failure" in found:
-        return [row.job, str(row.threads), *["–"] * 4, found["failure"], "–", "failed"]
+def format_row(row: Row, timings: Timings) -> list[str]:
+    """Format the cells of a row."""
+    if "failure" in timings:
+        return [row.job, str(row.threads), *["–"] * 4, timings["failure"], "–", "failed"]
     targets = row.targets
     return [
         row.job,
         str(row.threads),
-        as_time(found["ours"]),
-        f"{found['peak'] / GIB:.2f} GiB",
-        f"{found['ours'] / found['floor']:.3g}" if "floor" in found else "–",
-        others(found) or "–",
+        format_time(timings["ours"]),
+        f"{timings['peak'] / GIB:.2f} GiB",
+        f"{timings['ours'] / timings['floor']:.3g}" if "floor" in timings else "–",
+        format_peers(timings) or "–",
         "; ".join(target.text for target in targets) or "–",
-        "; ".join(f"{target.measured(found):.3g}" for target in targets) or stated(found),
-        "; ".join("met" if target.met(found) else "missed" for target in targets) or "–",
+        "; ".join(f"{target.compute(timings):.3g}" for target in targets)
+        or format_exponent(timings),
+        "; ".join("met" if target.is_met(timings) else "missed" for target in targets) or "–",
     ]
 
 
-def others(found: Found) -> str:
-    """Ours over each peer's time."""
+def format_peers(timings: Timings) -> str:
+    """Format our time over that of each peer."""
     facts = {"ours", "peak", "floor", "exponent", "times", "storage", "products"}
     return ", ".join(
-        f"{found['ours'] / taken:.3g} {name}" for name, taken in found.items() if name not in facts
+        f"{timings['ours'] / seconds:.3g} {name}"
+        for name, seconds in timings.items()
+        if name not in facts
     )
 
 
-def stated(found: Found) -> str:
-    return f"exponent {found['exponent']:.2f}" if "exponent" in found else "–"
+def format_exponent(timings: Timings) -> str:
+    return f"exponent {timings['exponent']:.2f}" if "exponent" in timings else "–"
 
 
-def as_time(taken: float) -> str:
-    return f"{1e3 * taken:.3g} ms" if taken < 1.0 else f"{taken:.3g} s"
+def format_time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1.0 else f"{seconds:.3g} s"
 
 
 TITLES = (
@@ -289,24 +292,24 @@ TITLES = (
 )  # fmt: skip
 
 
-def table(lines: list[list[str]]) -> str:
+def format_table(lines: list[list[str]]) -> str:
     rows = [list(TITLES), ["---"] * len(TITLES), *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def growth(known: dict[str, Found]) -> str:
-    """The times behind every exponent."""
+def format_growth(timings_of: dict[str, Timings]) -> str:
+    """Format the times behind every exponent."""
     lines = ["## Growth", "", "| job | exponent | times |", "| --- | --- | --- |"]
     for row in ROWS:
-        found = known.get(row.name, {})
-        if "times" in found:
-            times = ", ".join(f"{size}: {as_time(t)}" for size, t in found["times"].items())
-            lines.append(f"| {row.job} | {found['exponent']:.2f} | {times} |")
+        timings = timings_of.get(row.name, {})
+        if "times" in timings:
+            times = ", ".join(f"{size}: {format_time(t)}" for size, t in timings["times"].items())
+            lines.append(f"| {row.job} | {timings['exponent']:.2f} | {times} |")
     return "\n".join(lines)
 
 
-def machine() -> str:
-    """What it runs on, one fact a line."""
+def describe_machine() -> str:
+    """Describe the machine, one fact a line."""
     import scipy.linalg  # noqa: F401 - loads BLAS
     from threadpoolctl import threadpool_info
 
@@ -321,44 +324,46 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
     return "\n".join(
         [
-            f"- {os.cpu_count()} cores of {processor()}, {memory:.0f} GiB",
+            f"- {os.cpu_count()} cores of {get_processor()}, {memory:.0f} GiB",
             f"- {platform.system()} {platform.machine()}, Python {platform.python_version()}",
-            f"- {', '.join(f'{name} {version(name)}' for name in names)}",
+            f"- {', '.join(f'{name} {get_version(name)}' for name in names)}",
             f"- BLAS: {', '.join(blas)}; threads as stated in each row",
         ]
     )
 
 
-def processor() -> str:
+def get_processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     named = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
     return next(named, platform.processor() or "an unknown processor")
 
 
-def version(name: str) -> str:
+def get_version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "(not installed)"
 
 
-def load() -> str:
+def format_load() -> str:
     return ", ".join(f"{average:.1f}" for average in os.getloadavg())
 
 
-def run(chosen: list[Row], quick: bool, say: Callable[[str], None]) -> tuple[str, dict[str, Found]]:
-    """All rows, one after the other, each said as soon as it is known."""
-    known: dict[str, Found] = {}
+def run_rows(
+    chosen: list[Row], quick: bool, report: Callable[[str], None]
+) -> tuple[str, dict[str, Timings]]:
+    """Measure rows one after the other, each reported as soon as it is measured."""
+    timings_of: dict[str, Timings] = {}
     lines = []
     for row in chosen:
-        found = measured(row, quick)
-        if row.name == "million" and "ours" in found:
-            found["10⁵"] = known.get("hundred_thousand", {}).get("ours", float("nan"))
-        known[row.name] = found
-        lines.append(cells(row, found))
-        say(" | ".join(lines[-1]))
-    return table(lines), known
+        timings = measure_row(row, quick)
+        if row.name == "million" and "ours" in timings:
+            timings["10⁵"] = timings_of.get("hundred_thousand", {}).get("ours", float("nan"))
+        timings_of[row.name] = timings
+        lines.append(format_row(row, timings))
+        report(" | ".join(lines[-1]))
+    return format_table(lines), timings_of
 
 
 def main() -> None:
@@ -366,19 +371,19 @@ def main() -> None:
     parser.add_argument("--row", help="measure one row in this process and print it as JSON")
     parser.add_argument("--quick", action="store_true", help="briefly, without the largest sets")
     parser.add_argument("--only", help="only the rows with this in their name")
-    given = parser.parse_args()
-    if given.row:
-        print(json.dumps(here(given.row, given.quick)))
+    options = parser.parse_args()
+    if options.row:
+        print(json.dumps(run_row(options.row, options.quick)))
         return
-    chosen = [row for row in ROWS if (given.only or "") in row.name]
-    if given.quick:
+    chosen = [row for row in ROWS if (options.only or "") in row.name]
+    if options.quick:
         chosen = [row for row in chosen if not row.large]
-    before = load()
-    text, known = run(chosen, given.quick, lambda line: print(line, flush=True))
-    text += f"\n\n{growth(known)}\n\n## Machine\n\n{machine()}\n"
-    text += f"- load averages before: {before}; after: {load()}\n"
+    before = format_load()
+    text, timings_of = run_rows(chosen, options.quick, lambda line: print(line, flush=True))
+    text += f"\n\n{format_growth(timings_of)}\n\n## Machine\n\n{describe_machine()}\n"
+    text += f"- load averages before: {before}; after: {format_load()}\n"
     print(f"\n{text}")
-    if not (given.quick or given.only):
+    if not (options.quick or options.only):
         (HERE / "RESULTS.md").write_text(f"{HEAD}\n{text}")
         print(f"Written: {HERE / 'RESULTS.md'}")
 

@@ -33,7 +33,7 @@ from defgpa.warps import (
     WendlandC4,
     landmark_kernel,
 )
-from proportions import SETS, get_points, judged, markdown, size_of, written
+from proportions import SETS, format_table, get_points, measure_error, measure_size, replace_table
 
 FOLD_SIZES = {"face2d": 1, "histology2d": 1, "turtles3d_partial": 20}
 EVERY = {"turtles3d_partial": 3}  # so many landmarks; denser sets would take hours
@@ -78,15 +78,17 @@ class Entry:
 
 def affine(points: np.ndarray, fold_size: int) -> Entry:
     started = time.perf_counter()
-    error, _ = judged(DefGPA(Affine()), points, fold_size)
+    error, _ = measure_error(DefGPA(Affine()), points, fold_size)
     return Entry(error, None, time.perf_counter() - started)
 
 
-def tuned(model: Any, points: np.ndarray, fold_size: int) -> Entry:
-    """The least error along the smoothing."""
+def measure_family(model: Any, points: np.ndarray, fold_size: int) -> Entry:
+    """Measure the least error along the smoothing."""
     started = time.perf_counter()
     path = defgpa.select_smoothing(DefGPA(model), points, GRID, fold_size)
-    size = size_of(DefGPA(model.set_params(smoothing=path.least_value)).align(points).reference)
+    size = measure_size(
+        DefGPA(model.set_params(smoothing=path.least_value)).align(points).reference
+    )
     error = 100.0 * float(np.nanmin(path.cve)) / size
     return Entry(error, path.least_value, time.perf_counter() - started)
 
@@ -101,7 +103,7 @@ def families(folder: Path) -> list[list[str]]:
         for family, model in FAMILIES.items():
             if (name, family) in TOO_LONG:
                 continue
-            table[name][family] = tuned(model, points, fold_size)
+            table[name][family] = measure_family(model, points, fold_size)
             entry = table[name][family]
             print(f"{name:20s}{family:52s}{entry}  {entry.seconds:.0f} s", flush=True)
     lines = [["family", *(f"{name}, N = {FOLD_SIZES[name]}" for name in table)]]
@@ -112,18 +114,18 @@ def families(folder: Path) -> list[list[str]]:
 
 def ratios(points: np.ndarray, fold_size: int) -> np.ndarray:
     """(count, smoothing): the error of splines over that of rigid alignment with scaling."""
-    plain, _ = judged(defgpa.EuclideanGPA(scaling=True), points, fold_size)
-    found = np.empty((len(COUNTS), len(SMOOTHINGS)))
+    plain, _ = measure_error(defgpa.EuclideanGPA(scaling=True), points, fold_size)
+    ratios_to_rigid = np.empty((len(COUNTS), len(SMOOTHINGS)))
     for k, count in enumerate(COUNTS):
         path = defgpa.select_smoothing(
             DefGPA(ThinPlateSpline(count)), points, SMOOTHINGS, fold_size
         )
         sizes = [
-            size_of(DefGPA(ThinPlateSpline(count, smoothing=tau)).align(points).reference)
+            measure_size(DefGPA(ThinPlateSpline(count, smoothing=tau)).align(points).reference)
             for tau in SMOOTHINGS
         ]
-        found[k] = 100.0 * path.cve / np.array(sizes) / plain
-    return found
+        ratios_to_rigid[k] = 100.0 * path.cve / np.array(sizes) / plain
+    return ratios_to_rigid
 
 
 def defaults(folder: Path) -> list[list[str]]:
@@ -152,10 +154,10 @@ def main() -> None:
     for name in [arguments.only] if arguments.only else tables:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", defgpa.DefgpaWarning)
-            text = markdown(tables[name](arguments.data))
+            text = format_table(tables[name](arguments.data))
         print(text)
         if arguments.into:
-            written(arguments.into, name, text)
+            replace_table(arguments.into, name, text)
 
 
 if __name__ == "__main__":
