@@ -61,14 +61,14 @@ def wrong_links(site: Path) -> Iterator[str]:
             if urlsplit(address).scheme in ("http", "https") or address.startswith("//"):
                 yield f"{where} loads {address} from the network"
         for address in [*page.links, *page.loaded]:
-            yield from (f"{where}: {what}" for what in _dead(address, path, pages))
+            yield from (f"{where}: {problem}" for problem in _find_dead(address, path, pages))
     for path in site.rglob("*.css"):
         text = path.read_text(encoding="utf-8")
         if "url(http" in text.replace('"', "").replace("'", "") or "@import" in text:
             yield f"{path.relative_to(site)} loads something from the network"
 
 
-def _dead(address: str, path: Path, pages: dict[Path, Page]) -> Iterator[str]:
+def _find_dead(address: str, path: Path, pages: dict[Path, Page]) -> Iterator[str]:
     parts = urlsplit(address)
     if parts.scheme or address.startswith("//"):
         return

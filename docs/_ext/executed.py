@@ -69,32 +69,32 @@ class Page:
     drawn: int = 0
     lacks_data: bool = False
 
-    def replaced(self, match: re.Match[str], line: int) -> str:
-        """A block, with what came of it below."""
+    def run_block(self, match: re.Match[str], line: int) -> str:
+        """Run a block, and return it with what came of it below."""
         if self.lacks_data:
             return "" if match["hidden"] is not None else match[0]
         try:
             if match["hidden"] is not None:
-                return self._hidden(match["how"], match["hidden"], match["caption"].strip())
+                return self._run_hidden(match["how"], match["hidden"], match["caption"].strip())
             return getattr(self, f"_{match['kind']}")(match["code"], match["about"].strip())
         except MissingDataError as error:
             self.lacks_data = True
             return f":::{{warning}}\nThe blocks of this page were not run: {error}\n:::\n"
         except Exception as error:
-            told = "".join(traceback.format_exception(error)[-4:])
-            _LOG.error(f"{self.name}.md, line {line}: {error}\n{told}")
+            trace = "".join(traceback.format_exception(error)[-4:])
+            _LOG.error(f"{self.name}.md, line {line}: {error}\n{trace}")
             close_figures()
             return ""
 
-    def _hidden(self, how: str, code: str, caption: str) -> str:
-        """What a block that readers do not see leaves on the page."""
+    def _run_hidden(self, how: str, code: str, caption: str) -> str:
+        """Run a block that readers do not see, and return what it leaves on the page."""
         printed, figures = self._run(code)
         if how == "run":
             return ""
         if how == "write":
-            self.cells += markdown_cells(printed)
+            self.cells += make_markdown_cells(printed)
             return printed
-        self.cells += [picture_cell(png, caption) for png, _ in figures]
+        self.cells += [make_picture_cell(png, caption) for png, _ in figures]
         return "".join(self._figure(png, width, caption) for png, width in figures)
 
     def _sh(self, code: str, about: str) -> str:
@@ -105,29 +105,32 @@ class Page:
 
     def _python(self, code: str, about: str) -> str:
         printed, figures = self._run(code)
-        self.cells.append(code_cell(code, printed, [png for png, _ in figures]))
+        self.cells.append(make_code_cell(code, printed, [png for png, _ in figures]))
         shown = "".join(self._figure(png, width, about) for png, width in figures)
         return f"```python\n{code}```\n{output(printed)}{shown}"
 
     def _console(self, code: str, about: str) -> str:
         shown, commands = [], []
-        for command in commands_of(code):
-            said, status = self._shell(command)
-            said = "".join(f"{line}\n" for line in as_on_a_terminal(said))
+        for command in split_commands(code):
+            written, status = self._shell(command)
+            written = "".join(f"{line}\n" for line in wrap_lines(written))
             if (status != 0) != (about == "fails"):
-                raise ValueError(f"`{command}` ended with {status}:\n{said}")
-            shown.append(f"$ {command}\n{said}")
+                raise ValueError(f"`{command}` ended with {status}:\n{written}")
+            shown.append(f"$ {command}\n{written}")
             commands.append(command)
-        said_of_all = "".join(text.partition("\n")[2] for text in shown)
-        self.cells.append(code_cell("".join(f"!{c}\n" for c in commands), said_of_all, []))
+        outputs = "".join(text.partition("\n")[2] for text in shown)
+        self.cells.append(make_code_cell("".join(f"!{c}\n" for c in commands), outputs, []))
         return "```console\n" + "\n".join(shown) + "```\n"
 
     def _shell(self, command: str) -> tuple[str, int]:
-        """What a command says and its exit code; ours run in this process, to save the start."""
+        """Run a command; return what it writes, and its exit code.
+
+        Ours run in this process, to save the start.
+        """
         words = shlex.split(command.replace("\\\n", " "), comments=True)
-        with at_work(self.folder):
+        with work_in(self.folder):
             if words[0] == "defgpa" and "|" not in words:
-                return own_command(words[1:])
+                return run_defgpa(words[1:])
             env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
             done = subprocess.run(
                 ["bash", "-c", command],
@@ -140,20 +143,20 @@ class Page:
         return done.stdout, done.returncode
 
     def _run(self, code: str) -> tuple[str, list[tuple[bytes, float]]]:
-        """What the code prints and draws."""
+        """Run code, and return what it prints and draws."""
         tree = ast.parse(code)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        said = io.StringIO()
-        with at_work(self.folder), contextlib.redirect_stdout(said), told_warnings(said):
+        written = io.StringIO()
+        with work_in(self.folder), contextlib.redirect_stdout(written), write_warnings(written):
             exec(compile(tree, f"{self.name}.md", "exec"), self.names)
             if isinstance(last, ast.Expr):
                 value = eval(
                     compile(ast.Expression(last.value), f"{self.name}.md", "eval"), self.names
                 )
-                if worth_showing(value):
+                if is_worth_showing(value):
                     print(value if isinstance(value, str) else repr(value))
-            figures = list(open_figures())
-        return said.getvalue(), figures
+            figures = list(iter_figures())
+        return written.getvalue(), figures
 
     def _figure(self, png: bytes, width: float, caption: str) -> str:
         self.drawn += 1
@@ -171,8 +174,8 @@ class Page:
 
 
 @contextlib.contextmanager
-def at_work(folder: Path) -> Iterator[None]:
-    """In the folder of the page, with a terminal of 88 columns."""
+def work_in(folder: Path) -> Iterator[None]:
+    """Work in the folder of a page, with a terminal of 88 columns."""
     back = Path.cwd()
     os.chdir(folder)
     os.environ.update(COLUMNS="88", NO_COLOR="1", PYTHONWARNINGS="")
@@ -183,8 +186,8 @@ def at_work(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told_warnings(said: io.StringIO) -> Iterator[None]:
-    """Warnings of the package are shown as a reader would see them; others stop the build."""
+def write_warnings(written: io.StringIO) -> Iterator[None]:
+    """Write warnings of the package as a reader would see them; others stop the build."""
     from defgpa.errors import DefgpaWarning
 
     with warnings.catch_warnings(record=True) as caught:
@@ -193,31 +196,31 @@ def told_warnings(said: io.StringIO) -> Iterator[None]:
         warnings.simplefilter("always", DefgpaWarning)
         yield
     for warning in caught:
-        said.write(textwrap.fill(f"DefgpaWarning: {warning.message}", 88) + "\n")
+        written.write(textwrap.fill(f"DefgpaWarning: {warning.message}", 88) + "\n")
 
 
-def own_command(words: list[str]) -> tuple[str, int]:
-    """Run ``defgpa …`` here: what it wrote to both streams, and its exit code."""
+def run_defgpa(words: list[str]) -> tuple[str, int]:
+    """Run ``defgpa …`` here; return what it wrote to both streams, and its exit code."""
     from defgpa.cli import main
 
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
         try:
             main(words)
         except SystemExit as end:
-            return said.getvalue(), int(end.code or 0)
-    return said.getvalue(), 0
+            return written.getvalue(), int(end.code or 0)
+    return written.getvalue(), 0
 
 
-def as_on_a_terminal(said: str) -> Iterator[str]:
-    """Lines without blanks at their end, broken at 88 columns."""
-    for line in said.splitlines():
+def wrap_lines(written: str) -> Iterator[str]:
+    """Yield lines without blanks at their end, broken at 88 columns."""
+    for line in written.splitlines():
         yield from (
             textwrap.wrap(line, 88, break_on_hyphens=False) if len(line) > 88 else [line.rstrip()]
         )
 
 
-def commands_of(code: str) -> Iterator[str]:
+def split_commands(code: str) -> Iterator[str]:
     """The commands of a console block; a backslash at the end joins the next line."""
     lines = iter(code.splitlines())
     for line in lines:
@@ -229,14 +232,14 @@ def commands_of(code: str) -> Iterator[str]:
         yield command
 
 
-def worth_showing(value: Any) -> bool:
+def is_worth_showing(value: Any) -> bool:
     """Not what a plot returns: its artists are already in the picture."""
     parts = value if isinstance(value, (list, tuple)) and value else [value]
     home = type(parts[0]).__module__
     return value is not None and not home.startswith(("matplotlib", "defgpa.plot", "mpl_toolkits"))
 
 
-def open_figures() -> Iterator[tuple[bytes, float]]:
+def iter_figures() -> Iterator[tuple[bytes, float]]:
     """Every open figure as PNG with its width in inches; they are closed."""
     if "matplotlib.pyplot" not in sys.modules:
         return
@@ -244,14 +247,14 @@ def open_figures() -> Iterator[tuple[bytes, float]]:
 
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
-        png = cropped(figure)
+        png = crop_figure(figure)
         pyplot.close(figure)
         columns = int.from_bytes(png[16:20], "big")
         yield png, columns / _DPI
 
 
-def cropped(figure: Any) -> bytes:
-    """A figure as PNG, without the empty margins around it.
+def crop_figure(figure: Any) -> bytes:
+    """Return a figure as PNG, without the empty margins around it.
 
     matplotlib's own ``bbox_inches="tight"`` draws everything twice, so it is asked only where
     something reaches the edge and may go on beyond it.
@@ -267,8 +270,10 @@ def cropped(figure: Any) -> bytes:
     if top == 0 or left == 0 or bottom == len(shown) - 1 or right == len(shown[0]) - 1:
         figure.savefig(png, dpi=_DPI, bbox_inches="tight", pad_inches=margin / _DPI)
     else:
-        part = drawn[max(0, top - margin) : bottom + margin, max(0, left - margin) : right + margin]
-        Image.fromarray(part[..., :3]).save(png, "png", dpi=(_DPI, _DPI), compress_level=3)
+        inner = drawn[
+            max(0, top - margin) : bottom + margin, max(0, left - margin) : right + margin
+        ]
+        Image.fromarray(inner[..., :3]).save(png, "png", dpi=(_DPI, _DPI), compress_level=3)
     return png.getvalue()
 
 
@@ -286,7 +291,7 @@ def output(printed: str) -> str:
     return f"\n{ticks}{{code-block}} text\n:class: output\n\n{printed.rstrip()}\n{ticks}\n\n"
 
 
-def code_cell(code: str, printed: str, pictures: list[bytes]) -> dict[str, Any]:
+def make_code_cell(code: str, printed: str, pictures: list[bytes]) -> dict[str, Any]:
     """A cell of a notebook, with its outputs."""
     outputs: list[dict[str, Any]] = []
     if printed.strip():
@@ -303,7 +308,7 @@ def code_cell(code: str, printed: str, pictures: list[bytes]) -> dict[str, Any]:
     }
 
 
-def picture_cell(png: bytes, caption: str) -> dict[str, Any]:
+def make_picture_cell(png: bytes, caption: str) -> dict[str, Any]:
     """A cell of a notebook with a picture in it."""
     return {
         "cell_type": "markdown",
@@ -313,8 +318,8 @@ def picture_cell(png: bytes, caption: str) -> dict[str, Any]:
     }
 
 
-def markdown_cells(text: str) -> list[dict[str, Any]]:
-    """Prose for a notebook: without the roles and links that only the site understands."""
+def make_markdown_cells(text: str) -> list[dict[str, Any]]:
+    """Make prose for a notebook, without the roles and links that only the site understands."""
     plain = re.sub(r"\{[\w:-]+\}`([^`<]*?)( ?<[^>]*>)?`", r"\1", text)
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\.md[^)]*\)", r"\1", plain)
     plain = re.sub(r"^(:::+.*|\([\w-]+\)=)$\n?", "", plain, flags=re.M)
@@ -325,19 +330,19 @@ def markdown_cells(text: str) -> list[dict[str, Any]]:
 
 
 def run_page(text: str, page: Page) -> str:
-    """The page with what its blocks say, and its cells in ``page.cells``."""
+    """Return a page with what its blocks write; collect its cells in ``page.cells``."""
     parts, place = [], 0
     for match in _BLOCK.finditer(text):
         prose = text[place : match.start()]
-        page.cells += markdown_cells(prose)
-        parts += [prose, page.replaced(match, 1 + text.count("\n", 0, match.start()))]
+        page.cells += make_markdown_cells(prose)
+        parts += [prose, page.run_block(match, 1 + text.count("\n", 0, match.start()))]
         place = match.end()
-    page.cells += markdown_cells(text[place:])
+    page.cells += make_markdown_cells(text[place:])
     return "".join([*parts, text[place:]])
 
 
 def write_notebook(page: Page, folder: Path) -> None:
-    """The page as a notebook, checked against the schema."""
+    """Write a page as a notebook, checked against the schema."""
     import nbformat
 
     cells = [{"id": f"cell-{k}", **cell} for k, cell in enumerate(page.cells)]
@@ -379,10 +384,10 @@ def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
         page = Page(docname, Path(folder), site / "_images")
         source[0] = add_thumbnails(run_page(source[0], page))
-        for kept in page.names.get("KEEP", ()):
-            target = site / "files" / docname.replace("/", "-") / Path(kept).name
+        for file in page.names.get("KEEP", ()):
+            target = site / "files" / docname.replace("/", "-") / Path(file).name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(Path(folder) / kept, target)
+            shutil.copy(Path(folder) / file, target)
     if docname.startswith("tutorials/") and not page.lacks_data:
         write_notebook(page, site / "notebooks")
 

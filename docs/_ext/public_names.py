@@ -29,13 +29,13 @@ def reference(match: re.Match[str]) -> str:
 
 
 def public(module: ModuleType) -> list[str]:
-    """What the module offers, functions first, then classes and values."""
-    own = [
+    """List what a module offers, functions first, then classes and values."""
+    defined = [
         name
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
     ]
-    names = getattr(module, "__all__", own)
+    names = getattr(module, "__all__", defined)
     return sorted(names, key=lambda name: (inspect.isclass(getattr(module, name)), name.lower()))
 
 

@@ -33,7 +33,7 @@ class Place(SphinxRole):
         place = find_file(_HOMES[self.name], path)
         if place is None:
             return [], [self._wrong(f"there is not one file {path} in {_HOMES[self.name]}")]
-        line = line_of(_ROOT / place, name)
+        line = find_line(_ROOT / place, name)
         if line is None:
             return [], [self._wrong(f"{place} has no {name}")]
         self.env.source_places = {*getattr(self.env, "source_places", ()), place}
@@ -62,8 +62,8 @@ _PLAIN = re.compile(r"(?<![`}])`((?:[\w-]+/)*[\w-]+\.py)`")
 _FENCED = re.compile(r"(^```.*?^```[ ]*$|^<!--.*?^-->$)", re.DOTALL | re.MULTILINE)
 
 
-def linked(match: re.Match[str]) -> str:
-    """``ridge.py`` in plain code, as the role that links to it."""
+def link_file(match: re.Match[str]) -> str:
+    """Turn ``ridge.py`` in plain code into the role that links to it."""
     for role, home in _HOMES.items():
         if find_file(home, match[1]):
             return f"{{{role}}}{match[0]}"
@@ -71,14 +71,14 @@ def linked(match: re.Match[str]) -> str:
 
 
 def on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Files named in prose become links; blocks stay as they are."""
+    """Make links of the files that prose names; blocks stay as they are."""
     parts = _FENCED.split(source[0])
-    parts[::2] = [_PLAIN.sub(linked, prose) for prose in parts[::2]]
+    parts[::2] = [_PLAIN.sub(link_file, prose) for prose in parts[::2]]
     source[0] = "".join(parts)
 
 
-def line_of(path: Path, name: str) -> int | None:
-    """The line that defines a name; 1 for no name, None where there is none."""
+def find_line(path: Path, name: str) -> int | None:
+    """Find the line that defines a name; 1 for no name, None where there is none."""
     if not name:
         return 1
     defined = re.compile(rf"^\s*(?:def|class) {re.escape(name)}\b|^{re.escape(name)}\b.*=")
@@ -87,7 +87,7 @@ def line_of(path: Path, name: str) -> int | None:
 
 
 def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """One page for every file that some page names."""
+    """Make a page for every file that some page names."""
     look = HtmlFormatter(linenos="inline", lineanchors="line", anchorlinenos=False)
     for place in sorted(getattr(app.env, "source_places", ())):
         code = (_ROOT / place).read_text(encoding="utf-8")
@@ -109,33 +109,33 @@ class Navigation(dict[tuple[int, str], str]):
     ) -> None:
         """Before a page is written: what the theme asks for its navigation."""
         make, depth = context["toctree"], name.count("/")
-        self.titles = self.titles or {name: titles_of(toc) for name, toc in app.env.tocs.items()}
+        self.titles = self.titles or {name: keep_titles(toc) for name, toc in app.env.tocs.items()}
 
         def toctree(**how: Any) -> str:
-            whole, app.env.tocs = app.env.tocs, self.titles
+            full_tocs, app.env.tocs = app.env.tocs, self.titles
             try:
                 return make(**how)
             finally:
-                app.env.tocs = whole
+                app.env.tocs = full_tocs
 
-        def shared(**how: Any) -> str:
+        def get_toctree(**how: Any) -> str:
             key = depth, repr(sorted(how.items()))
             if key not in self:
                 self[key] = toctree(**how)
             return self[key]
 
-        context["toctree"] = shared if name.startswith("source/") else toctree
+        context["toctree"] = get_toctree if name.startswith("source/") else toctree
 
 
-def titles_of(contents: nodes.bullet_list) -> nodes.bullet_list:
-    """The contents of a page without its headings: its title, and the pages below it."""
-    kept = contents.deepcopy()
-    for title in kept.children:
+def keep_titles(contents: nodes.bullet_list) -> nodes.bullet_list:
+    """Return the contents of a page without its headings: its title, and the pages below it."""
+    titles = contents.deepcopy()
+    for title in titles.children:
         if len(title) > 1:
             title[1][:] = list(title.findall(addnodes.toctree))
             if not title[1]:
                 title.pop(1)
-    return kept
+    return titles
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -71,9 +71,9 @@ def show_figure(file: str, caption: str) -> None:
     --------
     ``pca/scree.png`` is copied to ``pca-scree.png``, which ``KEEP`` must name.
     """
-    kept = file.replace("/", "-")
-    shutil.copy(file, kept)
-    address = f"../files/tutorials-salamanders/{kept}"
+    copy = file.replace("/", "-")
+    shutil.copy(file, copy)
+    address = f"../files/tutorials-salamanders/{copy}"
     print(
         f'<figure class="run drawing"><img src="{address}" loading="lazy" alt="{caption}" '
         f'width="620"><figcaption>{caption}</figcaption></figure>\n'
