@@ -94,6 +94,19 @@ def test_shapes_along_an_axis_have_its_score(block):
         actual.predict(0.3, axis=9)
 
 
+def test_shares_of_axes_and_shapes_of_unequal_modules_by_their_definition():
+    x = made(4)
+    actual = two_block_pls(x, partition="aaabbbbb", n_permutations=9)
+    flat = [tangent_space(x)[:, rows].reshape(24, -1) for rows in (slice(0, 3), slice(3, 8))]
+    X, Y = (block - block.mean(axis=0) for block in flat)
+    D = np.linalg.svd(X.T @ Y / 23, compute_uv=False)[: len(actual.singular_values)]
+    np.testing.assert_allclose(actual.singular_values, D, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(actual.shares, D**2 / np.sum(D**2), rtol=1e-6, atol=1e-12)
+    assert actual.predict(0.1, 1, "x").shape == (3, 2)
+    assert actual.predict(0.1, 1, "y").shape == (5, 2)
+    assert f"{actual.shares[0]:.1%}" in str(actual)
+
+
 def test_second_block_may_be_other_shapes():
     x, y = made(6), made(7, m=5)
     actual = two_block_pls(x, y, n_permutations=1)
