@@ -284,11 +284,15 @@ def make_modules(seed: int | None) -> list[str]:
 
 
 def simulate_p(
-    tests: Sequence[Test], n_sets: int, missing: float = 0.0, one_group: bool = False
+    tests: Sequence[Test],
+    n_sets: int,
+    missing: float = 0.0,
+    one_group: bool = False,
+    first_seed: int = 0,
 ) -> dict[str, Array]:
     """Return P (n_sets,) of all that tests compare on simulated sets without any effect."""
     values: dict[str, list[float]] = {}
-    for seed in range(n_sets):
+    for seed in range(first_seed, first_seed + n_sets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             sample = build_sample(simulate_set(seed, missing, one_group))
@@ -306,12 +310,14 @@ def main() -> None:
     )
     parser.add_argument("--one-group", action="store_true", help="mostly missing in one group")
     parser.add_argument("--imputations", type=int, default=0)
+    parser.add_argument("--first-seed", type=int, default=0, help="of the sets; others for others")
     parser.add_argument("--only", help="names of tests, joined by commas")
     options = parser.parse_args()
     tests = list_tests(options.imputations)
     chosen = [tests[name] for name in (options.only or ",".join(tests)).split(",")]
     columns = [
-        simulate_p(chosen, options.sets, missing, options.one_group) for missing in options.missing
+        simulate_p(chosen, options.sets, missing, options.one_group, options.first_seed)
+        for missing in options.missing
     ]
     heads = [f"{missing:.0%} missing: P ≤ 0.05 | distance" for missing in options.missing]
     print("|".join(["", " test ", *(f" {head} " for head in heads), ""]))
