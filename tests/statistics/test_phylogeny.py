@@ -142,7 +142,10 @@ class TestMatching:
 
     def test_specimen_without_a_tip_is_named(self):
         renamed = Shapes(self.shapes.points, names=[*"abcdefg", "zebra"])
-        with pytest.raises(DefgpaError, match=r"no tip called 'zebra'.*prune"):
+        with pytest.raises(
+            DefgpaError,
+            match=r"no tip called 'zebra'; its tips without a specimen are 'h'\. .*prune",
+        ):
             phylogenetic_signal(renamed, EIGHT)
 
     def test_tip_without_a_specimen_is_named(self):

@@ -164,9 +164,9 @@ def match_names(names: Sequence[str], tree: Phylogeny, prune: bool) -> list[int]
         )
     if absent and not prune:
         raise ShapeError(
-            f"The tree has no tip called {format_names(absent)}; its tips are "
-            f"{format_names(tree.tips)}. Give the species of the specimens, correct the names, or "
-            "prune."
+            f"The tree has no tip called {format_names(absent)}; its tips "
+            f"{'without a specimen ' if extra else ''}are {format_names(extra or tree.tips)}. Give "
+            "the species of the specimens, correct the names, or prune."
         )
     if extra and not prune:
         raise ShapeError(
