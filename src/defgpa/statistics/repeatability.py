@@ -17,7 +17,7 @@ import numpy as np
 
 from defgpa.arrays import Array
 from defgpa.errors import ShapeError
-from defgpa.formatting import align_columns, format_column
+from defgpa.formatting import align_columns, format_column, format_fixed
 from defgpa.statistics.groups import encode_groups
 from defgpa.statistics.provenance import Provenance
 from defgpa.statistics.sample import Analysed, build_sample
@@ -71,7 +71,7 @@ class Repeatability(Rows):
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the landmarks as text, without a header."""
-        figures = (format_column(self.per_landmark), format_column(self.error))
+        figures = (format_fixed(self.per_landmark, 4), format_column(self.error))
         return list(zip(self.landmarks, *figures, strict=True))
 
     def __str__(self) -> str:

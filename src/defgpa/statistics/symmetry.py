@@ -89,7 +89,7 @@ class Symmetry(EffectRows):
     def __str__(self) -> str:
         head = f"{self.kind.capitalize()} symmetry, {len(self.individuals)} individuals"
         da, fa = self.directional_index, self.fluctuating_index
-        indices = f"Directional {da:.5g}, fluctuating {fa:.5g} (RMS)"
+        indices = f"Directional asymmetry {da:.5g}, fluctuating {fa:.5g} (RMS of individuals)"
         chance = f"{self.n_permutations} permutations; for side, individuals turned around"
         text = f"{head}\n{self.provenance}\n{chance}\n\n{self.table}\n\n{indices}"
         if self.size_table is None:
