@@ -21,7 +21,10 @@ from defgpa.arrays import Array, Index, Mask, RawArray, freeze
 from defgpa.errors import FormatError, ShapeError
 from defgpa.io.arrays.axes import parse_triangles
 from defgpa.io.files import make_format_error, read_bytes
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import parse_numbers
+
+_NUMBER_LENGTH = 32  # bytes of a number as text, and of the blanks around it, mostly
 
 Colours = NDArray[np.uint8]
 
@@ -213,11 +216,15 @@ class Cursor:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path, self.data, self.at = Path(path), read_bytes(path), 0
+        self.budget = Budget(self.path)
+        self._counted = 0, 1  # a place, and the number of its line
 
     @property
     def line_number(self) -> int:
         """The line of the place, counted from 1: for complaints."""
-        return self.data.count(b"\n", 0, self.at) + 1
+        place, number = self._counted if self._counted[0] <= self.at else (0, 1)
+        self._counted = self.at, number + self.data.count(b"\n", place, self.at)
+        return self._counted[1]
 
     @property
     def n_left(self) -> int:
@@ -274,14 +281,18 @@ class Cursor:
             raise make_format_error(
                 self.path, f"{count} {what}", f"{self.n_left} bytes", self.line_number
             )
-        words = self.data[self.at :].decode("latin-1").split(None, count)
+        words, end, size = list[str](), 0, _NUMBER_LENGTH * (count + 1)
+        while len(words) <= count and end < len(self.data):
+            end = min(self.at + size, len(self.data))
+            words = self.data[self.at : end].decode("latin-1").split(None, count)
+            size *= 2
         if len(words) < count:
             raise make_format_error(self.path, f"{count} {what}", f"{len(words)}", self.line_number)
         try:
             values = parse_numbers(self.path, 0, words[:count])
         except FormatError:
             values = self._parse_numbers_by_line()
-        self.at = len(self.data) - sum(map(len, words[count:]))
+        self.at = end - sum(map(len, words[count:]))
         return np.array(values, dtype=np.float64)
 
     def _parse_numbers_by_line(self) -> list[float]:

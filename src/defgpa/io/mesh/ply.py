@@ -30,6 +30,7 @@ _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _COLOURS = ("red", "green", "blue", "alpha")
 _NOT_SCALARS = frozenset({"x", "y", "z", "nx", "ny", "nz", *_COLOURS})
 _CORNERS = ("vertex_indices", "vertex_index")
+_ROW_COST = 400  # bytes that a row with a list takes, where lists are not equally long
 
 
 class Property(NamedTuple):
@@ -256,6 +257,7 @@ def _read_binary_rows(cursor: Cursor, element: Element, order: str) -> Columns:
                 p.name: _build_column(p, table[f"f{k}"]) for k, p in enumerate(element.properties)
             }
         cursor.at = start
+    cursor.budget.spend(_ROW_COST * n, "the number of its unequal rows")
     rows = [list(_read_binary_row(cursor, element, order)) for _ in range(n)]
     return {
         p.name: _build_column(p, [row[k] for row in rows]) for k, p in enumerate(element.properties)

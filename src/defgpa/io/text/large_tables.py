@@ -172,6 +172,7 @@ def _read_columns(
     ascii_rows, unicode_rows = (_make_row_type(sample, set(parsed), letter) for letter in "SU")
     fields = ascii_rows.names or ()
     names = [name for name in fields if ascii_rows[name].kind == "S"]
+    runs_of_numbers = [name for name in fields if ascii_rows[name].kind != "S"]
     cells = chain.from_iterable(sample.rows)
     has_commas = sample.delimiter != "," and any(map(has_decimal_comma, cells))
     numberings = {name: _Numbering(has_commas) for name in names}
@@ -193,7 +194,7 @@ def _read_columns(
             rows = _parse_rows(text, kind, sample.delimiter, usual_words)
             for name in names:
                 codes[name].append(_number_words(rows[name], numberings[name]))
-            values.append(np.hstack([rows[name] for name in fields if name not in names]))
+            values.append(np.hstack([rows[name] for name in runs_of_numbers]))
     numbers = values.numbers.reshape(-1, len(parsed))
     if not len(numbers) or any(
         numberings[name].is_cut(ascii_rows[name].itemsize) for name in names

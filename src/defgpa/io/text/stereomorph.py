@@ -64,8 +64,8 @@ def _list_lines(text: str, kind: str) -> Iterator[tuple[int, str]]:
     """List the lines between the tags of one kind, with their numbers in the file."""
     block = _find_block(text, kind)
     if block:
-        first = text.count("\n", 0, block.start(1)) + 1
-        lines = enumerate(block[1].split("\n"), start=first)
+        content, start = block
+        lines = enumerate(content.split("\n"), start=text.count("\n", 0, start) + 1)
         yield from ((line, row.strip()) for line, row in lines if row.strip())
 
 
@@ -95,16 +95,19 @@ def _parse_curves(path: Path, text: str, unit: str) -> dict[str, list[list[float
 
 def _collect_metadata(text: str, scaled: bool) -> dict[str, object]:
     """Collect the image, and the scale where it is in the coordinates."""
-    words = {key: _find_block(text, key) for key in ("image.name", "scaling")}
-    image, scale = (match[1].strip() if match else "" for match in words.values())
+    blocks = (_find_block(text, key) for key in ("image.name", "scaling"))
+    image, scale = (block[0].strip() if block else "" for block in blocks)
     metadata: dict[str, object] = {"images": image} if image else {}
     factors = [value for value in parse_numbers_fast([scale]) if 0 < value < np.inf]
     return {**metadata, "scales": factors[0]} if scaled and factors else metadata
 
 
-def _find_block(text: str, kind: str) -> re.Match[str] | None:
-    """Find the text between the tags of one kind."""
-    return re.search(rf"<{re.escape(kind)}\b[^>]*>(.*?)</{re.escape(kind)}>", text, re.DOTALL)
+def _find_block(text: str, kind: str) -> tuple[str, int] | None:
+    """Find the text between the first tags of one kind, and where it begins."""
+    opening = re.search(rf"<{re.escape(kind)}\b", text)
+    start = 0 if opening is None else text.find(">", opening.end()) + 1
+    end = text.find(f"</{kind}>", start)
+    return (text[start:end], start) if start and end >= 0 else None
 
 
 def _parse_row(path: Path, line: int, row: str) -> tuple[str, list[float]]:
