@@ -108,6 +108,11 @@ def count_words(text: str) -> int:
     return 1 + sum(map(text.count, _SEPARATORS))
 
 
+def is_packed(data: bytes) -> bool:
+    """Return whether data is gzip, bzip2 or xz."""
+    return data.startswith((GZIP, _BZIP2, _XZ))
+
+
 def decompress(packed: bytes, max_bytes: int) -> bytes:
     """Decompress gzip, bzip2 or xz data up to a limit of bytes; return other data unchanged."""
     if packed.startswith(GZIP):

@@ -18,6 +18,7 @@ from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError
 from defgpa.io.files import make_format_error
 from defgpa.io.format import Document, ReadOptions, Specimen, make_document
+from defgpa.io.limits import Budget
 from defgpa.io.text.lines import warn
 from defgpa.shapes import Metadata
 
@@ -86,6 +87,7 @@ def _build_specimens(
     individuals: dict[str, dict[str, dict[str, int]]] = {}
     for number, (name, body_part, axis) in enumerate(columns):
         individuals.setdefault(name, {}).setdefault(body_part, {})[axis] = number
+    Budget(path).spend_on_specimens(len(individuals) * len(frames))
     axes = [axis for axis in AXES if any(axis == column.axis for column in columns)]
     for individual, places in individuals.items():
         if axes not in (["x", "y"], [*AXES]) or any(set(axes) - set(p) for p in places.values()):

@@ -9,6 +9,7 @@ landmarks, from 1. Needs ``rdata``, which runs no code that a file may hold.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,14 @@ from defgpa.io.files import (
     translate_errors,
 )
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
-from defgpa.io.limits import Budget, decompress, decompress_head
+from defgpa.io.limits import Budget, decompress, decompress_head, is_packed
 
 _USUAL_NAMES = ("land", "coords", "landmarks", "points", "A")
+_OBJECT_COST = 1000  # bytes that the smallest object takes here, of 4 in the file; and some time
+_WIDTHS = {9: 1, 7: 1, 8: 1, 24: 1, 10: 4, 13: 4, 14: 8, 15: 16}  # types of bytes, and of numbers
+_N_PARTS = {1: 1, 2: 2, 3: 2, 5: 2, 6: 2, 17: 2, 22: 2, 238: 3}  # types of so many objects
+_LISTS, _LIST_PAIRS, _ENVIRONMENT, _PLAIN = (16, 19, 20), (2, 3, 5, 6, 17), 4, (254, 255)
+_CODE, _CODE_LENGTH = (21, 239, 240, 243, 244), 40  # types of compiled functions; bytes of a part
 _STARTS = (b"RDX", b"RDA", b"X\n\0\0\0", b"B\n", b"A\n2\n", b"A\n3\n")
 
 RValue = Any  # what rdata makes of an object of R
@@ -139,8 +145,47 @@ def _read_content(path: Path) -> RValue:
     with translate_errors(path, "R file"):
         data = decompress(packed, budget.left + 1)
         budget.spend(len(data), "what it packs")
+        if is_packed(data):
+            raise ValueError("it is packed twice")
+        max_objects = budget.left // _OBJECT_COST
+        budget.spend(_OBJECT_COST * _count_objects(data, max_objects), "the number of its objects")
         parsed = rdata.parser.parse_data(data, altrep_constructor_dict=constructors)
         return rdata.conversion.convert(parsed)
+
+
+def _count_objects(data: bytes, max_count: int) -> int:
+    """Count the objects of an unpacked file, or as many as a file of text has lines.
+
+    Counting ends above ``max_count``, and with compiled functions, of which none is as small.
+    """
+    data = data[5:] if data.startswith((b"RDX", b"RDA", b"RDB")) else data
+    if data.startswith(b"A"):
+        return data.count(b"\n") // 2
+    order = "<" if data[2:6] in (b"\2\0\0\0", b"\3\0\0\0") else ">"
+    read = struct.Struct(order + "I").unpack_from
+    at = 14  # behind the versions
+    if read(data, 2)[0] == 3:
+        at += 4 + read(data, at)[0]  # and the encoding
+    n_open, count = 1, 0
+    while n_open and count <= max_count and at + 8 <= len(data):
+        flags, length = *read(data, at), *read(data, at + 4)
+        kind = flags & 0xFF
+        count, at = count + 1, at + 4
+        n_open += _N_PARTS.get(kind, 0) - 1
+        if kind in _PLAIN:
+            continue
+        n_open += bool(flags & 0x200)  # attributes
+        if kind in _WIDTHS:
+            at += 4 + _WIDTHS[kind] * (length if length < 2**31 else 0)
+        elif kind in _LISTS:
+            at, n_open = at + 4, n_open + length
+        elif kind in _LIST_PAIRS:
+            n_open += bool(flags & 0x400)  # a tag
+        elif kind == _ENVIRONMENT:
+            at, n_open = at + 4, n_open + 4
+        elif kind in _CODE:
+            return count + (len(data) - at) // _CODE_LENGTH
+    return count
 
 
 def _flatten(value: RValue, name: str, levels: int) -> Iterator[tuple[str, RValue]]:

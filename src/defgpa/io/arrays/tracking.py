@@ -24,7 +24,7 @@ from defgpa.io.arrays.axes import arrange_stack, choose_variable
 from defgpa.io.arrays.matlab import is_hdf5
 from defgpa.io.files import make_format_error, mask_missing, translate_errors
 from defgpa.io.format import Document, Format, ReadOptions, Specimen, make_document
-from defgpa.io.limits import Budget
+from defgpa.io.limits import SPECIMEN_COST, Budget
 from defgpa.io.video_frames import (
     TrackedColumn,
     make_deeplabcut_document,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _PREDICTED = 1  # instance_type of SLEAP
 _Content = tuple[list[TrackedColumn], Array, list[tuple[str, Metadata]]]  # columns, values, frames
-_OVERHEAD = 200  # bytes that a specimen takes beside its points
 
 
 def read_tracking_file(path: Path, options: ReadOptions) -> Document:
@@ -179,7 +178,8 @@ def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterat
     for name in names:
         if name in file:
             budget.spend(2 * file[name].size * file[name].dtype.itemsize, f"{name!r}")
-    frames, instances = file["frames"][()], file["instances"][()]
+    stored = {name: file[name][()] for name in names if name in file}
+    frames, instances = stored["frames"], stored["instances"]
     labels, tracks = _read_nodes(file), _read_tracks(file)
     for frame in frames:
         start, stop = int(frame["instance_id_start"]), int(frame["instance_id_end"])
@@ -188,8 +188,8 @@ def _read_sleap(file: h5py.File, options: ReadOptions, budget: Budget) -> Iterat
         for k, instance in enumerate(by_hand if len(by_hand) else members):
             predicted = instance["instance_type"] == _PREDICTED
             span = slice(int(instance["point_id_start"]), int(instance["point_id_end"]))
-            rows = file["pred_points" if predicted else "points"][span]
-            budget.spend(_OVERHEAD + 16 * len(rows), "its instances")
+            rows = stored["pred_points" if predicted else "points"][span]
+            budget.spend(SPECIMEN_COST + 16 * len(rows), "the number of its instances")
             points = np.column_stack([rows["x"], rows["y"]]).astype(np.float64)
             points[~rows["visible"].astype(bool)] = np.nan
             track = int(instance["track"])
@@ -235,6 +235,7 @@ def _read_sleap_analysis(
     if len(size) != 4 or size[1] not in (2, 3):
         raise FormatError(f"{file.filename}: expected 'tracks' with 4 axes; found size {size}.")
     budget.spend(32 * int(np.prod(size)), "'tracks'")
+    budget.spend_on_specimens(size[0] * size[3])
     tracks: Array = np.asarray(file["tracks"][()], dtype=np.float64).transpose(0, 3, 2, 1)
     labels = _read_names(file["node_names"])
     animals = _read_names(file["track_names"]) if "track_names" in file else ()
