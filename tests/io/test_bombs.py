@@ -40,6 +40,12 @@ def make_c3d(n_frames):
     return bytes(head + parameters) + n_frames * struct.pack("<hhhh", 1, 2, 3, 0)
 
 
+def make_ply(n_lists):
+    """Make a mesh with lists of no number, but for the first."""
+    head = f"ply\nformat binary_little_endian 1.0\nelement a {n_lists}\n"
+    return head.encode() + b"property list uchar uchar b\nend_header\n\1\1" + bytes(n_lists)
+
+
 TEXTS = {
     "names.txt": MORPHOLOGIKA + "[names]\n" + 400_000 * "a\n" + "[rawpoints]\n1 2\n",
     "links.txt": MORPHOLOGIKA + "[rawpoints]\n1 2\n[wireframe]\n" + 400_000 * "1\n",
@@ -49,6 +55,7 @@ TEXTS = {
     "frames.trc": "PathFileType\t4\nFrame#\tTime" + 2000 * "\tm" + "\n" + 2000 * "1\n",
     "elements.vtp": VTP.format(200_000 * "<a/>"),
     "attributes.pp": PICKED.format("<a " + " ".join(f'a{k}=""' for k in range(60_000)) + "/>"),
+    "lists.ply": make_ply(100_000),
     "specimens.npy": make_npy((300_000, 1, 3)),
     "landmarks.npy": make_npy((1, 300_000, 3)),
     "frames.c3d": make_c3d(100_000),
@@ -117,6 +124,121 @@ def test_a_pickle_cannot_ask_for_memory(tmp_path):
         table.attrs["values_block_0_kind"] = np.void(pickled)
     with pytest.raises(FormatError, match=r"a\.h5"):
         read_shapes(tmp_path / "a.h5")
+
+
+VTK = "# vtk DataFile Version 3.0\na\nASCII\nDATASET POLYDATA\nPOINTS 1 float\n1 2 3\n"
+TAGS = {
+    "open.txt": ("<landmarks.scaled>", "none"),
+    "unclosed.txt": ("<curves.pixel ", "none"),
+    "cells.vtk": ("CELL_TYPES 0\n", ""),
+    "scalars.vtk": ("POINT_DATA 1\nSCALARS a int\n1\n", ""),
+    "elements.ply": ("element a 0\n", "expected 'end_header'"),
+}
+HEADS = {".txt": "<shapes>\n", ".vtk": VTK, ".ply": "ply\nformat ascii 1.0\n"}
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_nothing_is_searched_to_the_end_for_every_tag(tmp_path, name):
+    """A search to the end for each takes minutes: of so many, the square counts."""
+    tag, what = TAGS[name]
+    path = tmp_path / name
+    path.write_text(HEADS[path.suffix] + 1_000_000 // len(tag) * tag)
+    if what:
+        with pytest.raises(FormatError, match=what):
+            read_shapes(path)
+    else:
+        assert read_shapes(path).n_landmarks == 1
+
+
+# Files of R
+
+
+def make_rds(body):
+    return b"X\n" + struct.pack(">iii", 2, 262144, 131840) + body
+
+
+NULL, WORD = struct.pack(">i", 254), struct.pack(">ii", 262153, 1) + b"a"
+R_FILES = {
+    "nulls": make_rds(struct.pack(">ii", 19, 20_000) + 20_000 * NULL),
+    "words": make_rds(struct.pack(">ii", 16, 20_000) + 20_000 * WORD),
+    "pairs": make_rds(20_000 * (struct.pack(">i", 2) + NULL) + NULL),
+    "attributes": make_rds(20_000 * struct.pack(">iii", 512 + 13, 1, 7) + NULL),
+    "environments": make_rds(20_000 * struct.pack(">ii", 4, 0) + 60_000 * NULL),
+    "of newer R": b"X\n" + struct.pack(">iiii", 3, 0, 0, 5) + b"UTF-8" + 20_000 * b"\0\0\0\2",
+    "compiled": make_rds(struct.pack(">iii", 21, 1, 1) + 130_000 * NULL),
+    "native": b"B\n" + struct.pack("<iiiii", 2, 0, 0, 19, 20_000) + 20_000 * b"\xfe\0\0\0",
+    "text": b"A\n2\n262144\n131840\n19\n30000\n" + 30_000 * b"254\n",
+}
+
+
+@pytest.mark.parametrize("name", R_FILES)
+@pytest.mark.usefixtures("little_memory")
+def test_many_objects_of_r_are_refused_before_they_are_made(tmp_path, name):
+    pytest.importorskip("rdata")
+    path = write(tmp_path / "a.rds", gzip.compress(R_FILES[name]))
+    with pytest.raises(FormatError, match=rf"a\.rds: the number of its objects {TOO_MUCH}"):
+        read_shapes(path, max_memory=MAX_MEMORY)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_file_of_r_that_is_packed_twice_is_refused(tmp_path):
+    """The package that reads it would unpack the second as far as it goes."""
+    pytest.importorskip("rdata")
+    inner = gzip.compress(make_rds(bytes(10_000_000)))
+    path = write(tmp_path / "a.rds", gzip.compress(inner))
+    with pytest.raises(FormatError, match=r"a\.rds is not a R file.*: it is packed twice"):
+        read_shapes(path, format="r", max_memory=MAX_MEMORY)
+
+
+# HDF5
+
+
+def write_cells(path, count):
+    """Write a cell of MATLAB 7.3 whose entries are all one matrix."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        matrix = file.create_dataset("#refs#/a", data=np.zeros((2, 2)))
+        references = np.array(count * [matrix.ref], dtype=h5py.ref_dtype)
+        file.create_dataset("points", data=references, compression="gzip")
+
+
+def write_instances(path, count):
+    """Write a project of SLEAP whose frames all have the same instances."""
+    h5py = pytest.importorskip("h5py")
+    kinds = {
+        "frames": [("frame_idx", "u8"), ("instance_id_start", "u8"), ("instance_id_end", "u8")],
+        "instances": [
+            *(("instance_type", "u1"), ("point_id_start", "u8"), ("point_id_end", "u8")),
+            ("track", "i4"),
+        ],
+        "points": [("x", "f8"), ("y", "f8"), ("visible", "?")],
+    }
+    with h5py.File(path, "w") as file:
+        for name, kind in kinds.items():
+            rows = np.zeros(count if name == "frames" else 5, kind)
+            if name == "frames":
+                rows["instance_id_end"] = 5
+            file.create_dataset(name, data=rows, compression="gzip")
+
+
+def write_tracks(path, count):
+    """Write an analysis of SLEAP."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("tracks", data=np.zeros((1, 2, 1, count)), compression="gzip")
+        file["node_names"] = [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("write_file", "suffix"),
+    [(write_cells, ".mat"), (write_instances, ".slp"), (write_tracks, ".h5")],
+)
+def test_one_object_of_hdf5_that_stands_for_many_is_refused(tmp_path, write_file, suffix, request):
+    path = tmp_path / f"a{suffix}"
+    write_file(path, 16_000)
+    request.getfixturevalue("little_memory")
+    with pytest.raises(FormatError, match=rf"a\{suffix}: the number of its .* {TOO_MUCH}"):
+        read_shapes(path, max_memory=MAX_MEMORY)
 
 
 # Spreadsheets
