@@ -422,14 +422,6 @@ def apply_warps(points: Array, warps: Sequence[Warp]) -> Array:
     return np.stack([warp(shape) for warp, shape in zip(warps, points, strict=True)])
 
 
-def superimpose(points: Array, reference: Array) -> Array:
-    """Superimpose shapes (n, m, d) on the reference by similarities, deformation kept.
-
-    Nothing is mirrored: a specimen of the other side keeps its own.
-    """
-    return np.asarray(fit_motions(points, reference, motions=SIMILARITY)(points))
-
-
 def project_reference_back(warps: Sequence[Warp], reference: Array) -> Array:
     """Map the reference into every shape by its inverse warp: ĝ_i = warp_i⁻¹(S), (n, m, d)."""
     with use_threads():
@@ -444,8 +436,8 @@ def back_project(points: Array, warps: Sequence[Warp], reference: Array) -> Arra
 
 def map_to_space(output: str, points: Array, warps: Sequence[Warp], reference: Array) -> Array:
     """Map shapes (n, m, d) to one of the spaces, by its name."""
-    if output == "superimposed":
-        return superimpose(points, reference)
+    if output == "superimposed":  # nothing is mirrored: a specimen of the other side keeps its own
+        return np.asarray(fit_motions(points, reference, motions=SIMILARITY)(points))
     if output == "back_projected":
         return back_project(points, warps, reference)
     if output == "aligned":

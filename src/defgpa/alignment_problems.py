@@ -8,11 +8,11 @@ from typing import Self
 
 import numpy as np
 
-from defgpa.alignment import Alignment, superimpose
+from defgpa.alignment import Alignment
 from defgpa.arrays import Array, Index, rms
 from defgpa.diagnostics.checks import check_hinge, find_common_landmarks
 from defgpa.diagnostics.findings import Problem
-from defgpa.procrustes import SIMILARITY, procrustes_distance
+from defgpa.procrustes import SIMILARITY, fit_motions, procrustes_distance
 from defgpa.shapes import Shapes
 from defgpa.solvers.anchored_cost import make_anchored_inverse
 from defgpa.solvers.centred_sums import CentredSums
@@ -120,7 +120,8 @@ class ElasticProblem(DeformableProblem):
         diagnostics, findings = fit.diagnose(0, dial, free.diagnostics.votes, shapes.names)
         reference, departures = fit.reference[0], dial.firmness * fit.departures[0]
         geometry, points = self.local.geometry, shapes.points
-        noise = rms((superimpose(points, reference) - reference)[shapes.visible])
+        posed = fit_motions(points, reference, motions=SIMILARITY)(points)
+        noise = rms((posed - reference)[shapes.visible])
         hinges = check_hinge(
             reference, shapes.visible, shapes.n_dims - 1, noise, shapes.names, tuning
         )

@@ -140,9 +140,9 @@ class AlignmentEstimator(SklearnInterface):
         fitted = self.solve(weigh_shapes(shapes, rejection))[0]
         measure = partial(self.measure_influence, fitted, None)
         fitted = add_input_findings(fitted, self.tuning or DEFAULT, measure)
-        return self._add_rejection(fitted, shapes, rejection)
+        return self.add_rejection(fitted, shapes, rejection)
 
-    def _add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
+    def add_rejection(self, fitted: Alignment, shapes: Shapes, rejection: Rejection) -> Alignment:
         """Add what a robust fit rejected, with the size of its effect, to a fit with its weights.
 
         Parameters
@@ -279,17 +279,17 @@ class WarpEstimator(AlignmentEstimator):
         def dial(self) -> Dial | None:
             """Where between rigid and elastic; None for a method without a dial."""
 
-    def _make_method(self, dim: int) -> Method:
+    def make_method(self, dim: int) -> Method:
         """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
         raise NotImplementedError
 
     def _align_core(self, shapes: Shapes) -> tuple[Alignment, DeformableProblem]:
-        problem = self._eliminate_warps(shapes)
+        problem = self.eliminate_warps(shapes)
         return problem.align(self.dial), problem
 
-    def _eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
+    def eliminate_warps(self, shapes: Shapes) -> DeformableProblem:
         """Eliminate the warps of linked shapes; nothing of that depends on the dial."""
-        method, model = self._make_method(shapes.n_dims), self.warp_model
+        method, model = self.make_method(shapes.n_dims), self.warp_model
         geometry = shapes.geometry.project_to_planes()
         rank = int(geometry.ranks.max())
         local = LocalShapes(
@@ -303,7 +303,7 @@ class WarpEstimator(AlignmentEstimator):
     ) -> WeightedFit:
         stiff = clone(self).set_params(warp=stiffen(self.warp_model, stiffness))
         weighted = shapes.with_weights(weights)
-        problem = stiff._eliminate_warps(weighted)
+        problem = stiff.eliminate_warps(weighted)
         # the deformable fit, also of elastic warps: poses follow stray landmarks of the same shape
         reference, coefficients = problem.fit.reference, problem.fit.coefficients
         places = find_expected_places(reference, shapes.points, weights)
@@ -402,7 +402,7 @@ class DefGPA(WarpEstimator):
         self.robust = robust
         self.tuning = tuning
 
-    def _make_method(self, dim: int) -> Method:
+    def make_method(self, dim: int) -> Method:
         """Check the parameters, and return how shapes in ``dim`` dimensions are fitted."""
         centering = SoftCentering() if self.centering is None else self.centering
         if isinstance(centering, type) or not hasattr(centering, "apply"):
@@ -504,8 +504,9 @@ class ElasticGPA(WarpEstimator):
         self.tuning = tuning
         self.output = output
 
-    def _make_method(self, dim: int) -> Method:
-        return DefGPA(memory_budget=self.memory_budget, tuning=self.tuning)._make_method(dim)
+    def make_method(self, dim: int) -> Method:
+        """Check the parameters, and return how the deformable start of a descent is fitted."""
+        return DefGPA(memory_budget=self.memory_budget, tuning=self.tuning).make_method(dim)
 
     @property
     def dial(self) -> Dial:
@@ -665,7 +666,7 @@ def prepare_problem(estimator: DefGPA | ElasticGPA, shapes: ShapesLike) -> Defor
     """Eliminate the warps of shapes, on the landmarks that at least two of them share."""
     valid = as_specimens(shapes).require_alignable()
     with use_threads(n_values=valid.visible.size * estimator._features_per_landmark):
-        return estimator._eliminate_warps(keep_common_landmarks(valid, estimator.tuning or DEFAULT))
+        return estimator.eliminate_warps(keep_common_landmarks(valid, estimator.tuning or DEFAULT))
 
 
 def check_robust(robust: Any, owner: str) -> Robust | None:

@@ -25,7 +25,11 @@ from defgpa import (
     cross_validate,
 )
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection.cross_validation import consecutive_folds, fit_all_landmarks, refit_fold
+from defgpa.model_selection.cross_validation import (
+    align_without_warning,
+    consecutive_folds,
+    refit_fold,
+)
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
 from defgpa.tuning import Tuning
 from defgpa.warps import Gaussian
@@ -161,7 +165,7 @@ def test_a_fold_finds_the_problems_of_a_refit(kind):
 
 def leave_out(model, shapes, folds):
     """The outcome of every fold, by the default way."""
-    full, problem = fit_all_landmarks(model, shapes)
+    full, problem = align_without_warning(model, shapes)
     plan = FoldPlan(problem.local.geometry, shapes, folds)
     (outcomes,) = predict_folds(problem, [(None, full)], plan)
     return outcomes

@@ -296,7 +296,7 @@ def test_every_shape_keeps_enough_landmarks():
 def test_leverage_is_the_derivative_of_the_prediction(family):
     """Moving the target of a landmark moves its prediction by its leverage."""
     shapes = family.shapes
-    problem = DefGPA()._eliminate_warps(shapes)
+    problem = DefGPA().eliminate_warps(shapes)
     reference = problem.fit.reference
     cost, points = problem.cost, shapes.points
     leverage = predict_landmarks(cost, problem.fit.coefficients, points, points).leverage

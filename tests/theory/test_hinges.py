@@ -10,7 +10,7 @@ import pytest
 from defgpa import Affine, DefGPA, Shapes, ThinPlateSpline, cross_validate
 from defgpa.diagnostics.checks import check_hinge
 from defgpa.diagnostics.findings import Problem
-from defgpa.model_selection.cross_validation import fit_all_landmarks
+from defgpa.model_selection.cross_validation import align_without_warning
 from defgpa.model_selection.fold_predictions import FoldPlan, predict_folds
 from defgpa.solvers import eigen
 from defgpa.tuning import Tuning
@@ -89,7 +89,7 @@ def test_the_error_falls_with_the_noise(d, warp):
 def test_folds_of_hinges_are_settled_and_reported_like_refits(seed, d, warp):
     points, base = hinged(seed, d)
     shapes, model = Shapes(points), DefGPA(warp)
-    full, problem = fit_all_landmarks(model, shapes)
+    full, problem = align_without_warning(model, shapes)
     folds = [np.array([j, j + 1]) for j in range(0, 24, 4)]
     plan = FoldPlan(problem.local.geometry, shapes, folds)
     (outcomes,) = predict_folds(problem, [(None, full)], plan)
@@ -166,7 +166,7 @@ def test_in_space_links_on_a_line_are_a_hinge_that_rigidity_cannot_settle(seed, 
     assert Problem.FREE_DIRECTIONS not in kinds(alignment.findings)
     assert alignment.diagnostics.looseness > 0.05
     folds = [np.array([0, 1]), np.array([20, 21])]
-    full, problem = fit_all_landmarks(DefGPA(warp), Shapes(points))
+    full, problem = align_without_warning(DefGPA(warp), Shapes(points))
     plan = FoldPlan(problem.local.geometry, full.shapes, folds)
     (outcomes,) = predict_folds(problem, [(None, full)], plan)
     for left_out in outcomes:

@@ -50,7 +50,7 @@ def test_no_share_exceeds_one(warp, weighted_shapes):
 
 @every_warp
 def test_landmarks_of_equal_weight_need_no_metric(warp, full_shapes):
-    spectrum = find_cheapest_axes(weighted_cost(full_shapes, warp), DefGPA()._make_method(2), 2)
+    spectrum = find_cheapest_axes(weighted_cost(full_shapes, warp), DefGPA().make_method(2), 2)
     assert spectrum.mixing is None  # nothing to bring back
 
 

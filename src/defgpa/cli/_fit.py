@@ -366,7 +366,7 @@ def fit_robustly(
     from defgpa.estimators import weigh_shapes
 
     fit = fit_shapes(console, weigh_shapes(shapes, rejection), choice)
-    alignment = fit.estimator._add_rejection(fit.alignment, shapes, rejection)
+    alignment = fit.estimator.add_rejection(fit.alignment, shapes, rejection)
     return replace(fit, estimator=clone(fit.estimator).set_params(robust=True), alignment=alignment)
 
 

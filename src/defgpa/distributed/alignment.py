@@ -167,7 +167,7 @@ def align(
     cluster_set = ClusterSet.from_sources(cluster, submit_sources(cluster, source, weights))
     cluster_set.require_alignable()
     method, model, common = (
-        chosen._make_method(cluster_set.n_dims),
+        chosen.make_method(cluster_set.n_dims),
         chosen.warp_model,
         cluster_set.common,
     )

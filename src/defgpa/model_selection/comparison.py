@@ -22,8 +22,8 @@ from defgpa.errors import DefgpaError
 from defgpa.estimators import AffineGPA, DefGPA, ElasticGPA, EuclideanGPA
 from defgpa.formatting import align_columns, format_number
 from defgpa.model_selection.cross_validation import (
+    align_without_warning,
     consecutive_folds,
-    fit_all_landmarks,
     fix_robust_weights,
     leave_folds_out,
 )
@@ -471,7 +471,7 @@ def _evaluate_method(
         start = time.perf_counter()
         is_robust = getattr(estimator, "robust", False)
         unweighted = clone(estimator).set_params(robust=False) if is_robust else estimator
-        full, problem = fit_all_landmarks(unweighted, shapes)
+        full, problem = align_without_warning(unweighted, shapes)
         seconds = time.perf_counter() - start
         findings, size = full.findings, rms_radius(full.reference[shapes.views >= 2])
         row = replace(row, seconds=seconds, size=size, rmse_reference=full.rmse_reference)

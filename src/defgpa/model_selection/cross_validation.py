@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -223,7 +223,7 @@ def cross_validate(
     (6, 30, 2)
     """
     unweighted, weighted, rejections = fix_robust_weights(estimator, shapes)
-    full, problem = fit_all_landmarks(unweighted, weighted)
+    full, problem = align_without_warning(unweighted, weighted)
     full = replace(full, findings=(*rejections, *full.findings))
     if full.findings:
         warn_about(full.findings)
@@ -254,29 +254,22 @@ def fix_robust_weights(estimator: Any, shapes: _S) -> tuple[Any, _S | Shapes, tu
     return unweighted, weigh_shapes(alignment.shapes, alignment.rejection), rejections
 
 
-def fit_all_landmarks(
-    estimator: Any, shapes: ShapesLike
+def align_without_warning(
+    estimator: Any, shapes: ShapesLike, screening: bool = True
 ) -> tuple[Alignment, DeformableProblem | None]:
-    """Fit an estimator, unchanged; its findings are in the result, and none is a warning.
-
-    The warps as they were eliminated are returned, too, where folds can be left out of them.
-    """
-    if type(estimator) not in (DefGPA, ElasticGPA):
-        return align_without_warning(estimator, shapes), None
-    return estimator.align_with_problem(shapes)
-
-
-def align_without_warning(estimator: Any, shapes: ShapesLike, screening: bool = True) -> Alignment:
     """Align shapes by an estimator, unchanged; findings are in the result, none is a warning.
 
-    ``screening`` tells whether estimators of this package look for mistakes in their input.
+    ``screening`` tells whether estimators of this package look for mistakes in their input. The
+    warps as they were eliminated are returned, too, where they were.
     """
     if getattr(type(estimator), "fit", None) is AlignmentEstimator.fit:
-        return estimator.align(shapes) if screening else estimator.solve(shapes)[0]
+        align: Callable[[ShapesLike], tuple[Alignment, DeformableProblem | None]]
+        align = estimator.align_with_problem if screening else estimator.solve
+        return align(shapes)
     with warnings.catch_warnings(action="ignore", category=DefgpaWarning):
         alignment = clone(estimator, safe=False).fit(as_shapes(shapes)).alignment_
     assert isinstance(alignment, Alignment)
-    return alignment
+    return alignment, None
 
 
 def leave_folds_out(
@@ -336,12 +329,13 @@ def consecutive_folds(n_landmarks: int, fold_size: int) -> tuple[Index, ...]:
     return tuple(np.split(np.arange(n_landmarks), cuts))
 
 
-def can_keep_bases(estimator: DefGPA | ElasticGPA, shapes: Shapes) -> bool:
+def can_keep_bases(estimator: Any, shapes: Shapes) -> bool:
     """Return whether folds can be left out with the basis of every shape kept.
 
-    Not for warps of one's own, nor for elastic sets too large to form P.
+    Not for estimators and warps of one's own, nor for elastic sets too large to form P.
     """
-    if not isinstance(estimator.warp_model, WarpFamily):
+    is_ours = type(estimator) in (DefGPA, ElasticGPA)
+    if not (is_ours and isinstance(estimator.warp_model, WarpFamily)):
         return False
     max_landmarks = (estimator.tuning or DEFAULT).dense_landmarks
     return isinstance(estimator, DefGPA) or shapes.n_landmarks <= max_landmarks
@@ -352,7 +346,7 @@ def refit_fold(estimator: Any, full: Alignment, fold: Index) -> LeftOut:
     shapes = full.shapes
     no_predictions = np.full((shapes.n_shapes, len(fold), shapes.n_dims), np.nan)
     try:
-        alignment = align_without_warning(estimator, shapes.without(fold), screening=False)
+        alignment, _ = align_without_warning(estimator, shapes.without(fold), screening=False)
         images = apply_warps(shapes.points[:, fold], alignment.warps)
     except Exception as error:  # a warp or an estimator of one's own may raise anything
         return LeftOut(no_predictions, error=error)

@@ -20,7 +20,7 @@ from defgpa.arrays import Array, Index, Mask, Progress, freeze
 from defgpa.diagnostics.checks import drop_lone_landmarks, refuse_degenerate_shapes
 from defgpa.diagnostics.findings import warn_about
 from defgpa.errors import DefgpaError, DegenerateShapeError
-from defgpa.estimators import DefGPA, ElasticGPA, EuclideanGPA, prepare_problem
+from defgpa.estimators import ElasticGPA, EuclideanGPA, prepare_problem
 from defgpa.geometry import measure_geometry
 from defgpa.lone_landmarks import place_lone_landmarks
 from defgpa.model_selection.cross_validation import (
@@ -267,7 +267,7 @@ class Sweep:
 
     def _refit(self, smoothing: float, rigidity: float | None, estimator: Any) -> Point:
         """Fit every fold from scratch."""
-        full = align_without_warning(estimator, self.shapes, screening=False)
+        full, _ = align_without_warning(estimator, self.shapes, screening=False)
         self.steps.report(1, 1)
         fold_size, n_jobs, report = self.fold_size, self.n_jobs, self.steps.report
         validated = leave_folds_out(estimator, full, None, fold_size, n_jobs, report, refit=True)
@@ -287,19 +287,15 @@ class Sweep:
         if 1.0 / MAX_SCALE <= scale <= MAX_SCALE and self._common is not None:
             return self._common.scale_penalty(scale)
         estimator = self.make_estimator(smoothing)
-        return prepare_problem(estimator, self.shapes) if self._keeps_bases else None
-
-    @cached_property
-    def _keeps_bases(self) -> bool:
-        estimator = self.estimator
-        is_ours = type(estimator) in (DefGPA, ElasticGPA)
-        return is_ours and can_keep_bases(estimator, self.shapes)
+        keeps_bases = can_keep_bases(estimator, self.shapes)
+        return prepare_problem(estimator, self.shapes) if keeps_bases else None
 
     @cached_property
     def _common(self) -> DeformableProblem | None:
         """The warps eliminated at the anchor, where all penalties follow from one decomposition."""
         warp = set_smoothing(self.warp, self.anchor)
-        if not (self._keeps_bases and scales_with_smoothing(warp, self.shapes)):
+        keeps_bases = can_keep_bases(self.estimator, self.shapes)
+        if not (keeps_bases and scales_with_smoothing(warp, self.shapes)):
             return None
         problem = prepare_problem(self.make_estimator(self.anchor), self.shapes)
         return problem if problem.cost.storage == "StoredFactor" else None
@@ -454,7 +450,7 @@ def is_sound(alignment: Alignment, rigid_rmse_datum: float) -> bool:
 def _refit_point(point: Point, estimator: Any) -> CrossValidation:
     """Return the folds of a point by a separate fit, whose bases have its smoothing."""
     validated = point.cross_validation
-    alignment = align_without_warning(estimator, validated.alignment.shapes)
+    alignment, _ = align_without_warning(estimator, validated.alignment.shapes)
     return replace(validated, alignment=alignment)
 
 
