@@ -20,6 +20,7 @@ from defgpa.statistics import (
     tangent_space,
     two_block_pls,
 )
+from defgpa.statistics.box_cox import fit_box_cox
 from defgpa.statistics.cross_covariance import find_first_scores
 from defgpa.statistics.leave_one_out import choose_components, leave_one_out
 from defgpa.statistics.permutation import Permutations
@@ -92,6 +93,27 @@ def test_shapes_along_an_axis_have_its_score(block):
     np.testing.assert_allclose(axes @ (shape.ravel() - center), 0.3 * np.eye(8)[1], atol=1e-12)
     with pytest.raises(DefgpaError, match="'axis' is 1 to 8"):
         actual.predict(0.3, axis=9)
+
+
+def test_differences_of_effect_sizes_by_their_definition():
+    """With the exponent of the permuted values, all of them are (yᵏ − 1) / k."""
+    results = [integration(made(seed, 20 + seed), "aaaabbbb", 199) for seed in (1, 2)]
+    deviations, variances = [], []
+    for result in results:
+        values = np.append(result.permuted, result.observed)
+        exponent = fit_box_cox(result.permuted)
+        transformed = (values**exponent - 1) / exponent
+        deviations.append(transformed[-1] - transformed.mean())
+        variances.append(transformed.var())
+    expected = (deviations[0] - deviations[1]) / np.sqrt(sum(variances))
+    actual = compare_effect_sizes(results)
+    assert actual.z[0, 1] == pytest.approx(expected)
+    assert actual.z[1, 0] == pytest.approx(-expected)
+    assert actual.p[0, 1] == pytest.approx(2 * norm.sf(abs(expected)))
+    assert abs(expected) > 0.05
+    assert compare_effect_sizes(results, ["wild", "reared"]).names == ("wild", "reared")
+    with pytest.raises(DefgpaError, match="must be 2 names"):
+        compare_effect_sizes(results, ["wild"])
 
 
 def test_shares_of_axes_and_shapes_of_unequal_modules_by_their_definition():

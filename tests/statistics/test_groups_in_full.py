@@ -125,6 +125,7 @@ def test_added_terms_are_those_of_the_sequential_table(plethodon):
     assert table["added terms"].ss == pytest.approx(large["species:site"].ss)
     assert table["added terms"].f == pytest.approx(large["species:site"].f)
     assert table["added terms"].p == large["species:site"].p
+    assert [row.df for row in table] == [1, 36, 39]
     with pytest.raises(DefgpaError, match="is not part of"):
         compare_models(procrustes_anova("shape ~ log(size)", points, data, 9), large)
     with pytest.raises(DefgpaError, match="same columns"):
@@ -273,6 +274,12 @@ def test_sums_of_squares_of_error_are_those_of_the_model():
     for mine, term in (("subject", "who"), ("replicate", "observer"), ("Residuals", "Residuals")):
         assert actual.table[mine].ss == pytest.approx(model[term].ss)
     assert actual.table["replicate"].f == pytest.approx(model["observer"].f)
+    subject, systematic, error = (
+        actual.table[name].ss for name in ("subject", "replicate", "Residuals")
+    )
+    assert actual.signal_to_noise == pytest.approx(subject / error)
+    assert actual.eta_squared == pytest.approx(systematic / (systematic + error))
+    assert [row.df for row in actual.table] == [19, 1, 19, 39]
 
 
 def test_size_differs_between_sides_where_it_was_made_to():

@@ -292,6 +292,15 @@ def test_z_takes_the_exponent_from_the_permuted_values_alone_as_rrpp_does():
     assert effect_size(30.0, values) == pytest.approx((z[-1] - z.mean()) / z.std(), rel=1e-3)
 
 
+def test_z_of_values_that_are_not_positive_is_that_of_shifted_ones():
+    """Box and Cox need positive values: log-likelihoods and the like are moved above 0."""
+    values = np.append(np.random.default_rng(9).normal(size=200), 2.0)
+    shifted = values - values.min() + 1e-4 * np.ptp(values)
+    expected = effect_size(shifted[-1], shifted[:-1])
+    assert effect_size(values[-1], values[:-1]) == pytest.approx(expected)
+    assert expected == pytest.approx((2.0 - values.mean()) / values.std(), abs=0.3)
+
+
 def test_progress_counts_all_permutations():
     heard = []
     data = {"kind": np.repeat(["a", "b"], 8)}

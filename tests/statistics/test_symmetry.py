@@ -411,6 +411,7 @@ def test_repeatability_by_its_definition(lizards):
     assert actual.table["individual"].f == pytest.approx(ms.sum() / error)
     assert actual.table["individual"].ms == pytest.approx(ms.sum())
     assert actual.table["Residuals"].ms == pytest.approx(error)
+    assert [row.df for row in actual.table] == [48, 49, 97]
     shares = [actual.table[term].r_squared for term in ("individual", "Residuals")]
     assert shares == pytest.approx(np.array([among.sum(), within.sum()]) / (among + within).sum())
     np.testing.assert_allclose(actual.deviations.sum(axis=0), 0.0, atol=1e-9)
