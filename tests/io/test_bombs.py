@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from defgpa.errors import FormatError
+from defgpa.errors import DefgpaWarning, FormatError
 from defgpa.io import read_shapes
 from defgpa.io.covariates import read_covariate_rows
 
@@ -50,6 +50,8 @@ TEXTS = {
     "names.txt": MORPHOLOGIKA + "[names]\n" + 400_000 * "a\n" + "[rawpoints]\n1 2\n",
     "links.txt": MORPHOLOGIKA + "[rawpoints]\n1 2\n[wireframe]\n" + 400_000 * "1\n",
     "titles.txt": MORPHOLOGIKA + "[rawpoints]\n" + 700_000 * "'\n",
+    "keys.tps": "LM=1\n1 2\n" + 200_000 * "ID=\n",
+    "irregular.tps": "LM=200000\n" + 200_000 * "1D0 2\n",
     "breaks.nts": "1 1 400000 0 DIM=2\n" + 400_000 * "1\x0c",
     "long word.csv": "id,x1,y1\n" + 3000 * "a" + ",1,2\n" + 170_000 * "a,1,2\n",
     "frames.trc": "PathFileType\t4\nFrame#\tTime" + 2000 * "\tm" + "\n" + 2000 * "1\n",
@@ -148,6 +150,18 @@ def test_nothing_is_searched_to_the_end_for_every_tag(tmp_path, name):
             read_shapes(path)
     else:
         assert read_shapes(path).n_landmarks == 1
+
+
+def test_long_labels_are_not_compared_letter_by_letter(tmp_path):
+    """Two of 40,000 letters took minutes."""
+    rng = np.random.default_rng(0)
+    long = "".join(map(chr, 0x4E00 + rng.integers(0, 200, 100_000)))
+    shapes = zip("pqr", (long, long, f"{long[::2]}{long[1::2]}"), strict=True)
+    rows = (f"{k},{label},0,1\n{k},u,1,2\n{k},v,3,1\n" for k, label in shapes)
+    path = write(tmp_path / "a.csv", "shape,landmark,x,y\n" + "".join(rows))
+    with pytest.warns(DefgpaWarning, match="They are matched by position") as caught:
+        assert read_shapes(path).n_landmarks == 3
+    assert len(str(caught[0].message)) < 500
 
 
 # Files of R

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from defgpa.diagnostics.wording import name_option
 from defgpa.errors import FormatError, format_names
+from defgpa.io.files import abbreviate
 from defgpa.io.format import SourcedSpecimen
 from defgpa.io.limits import WORD_COST, Budget
 from defgpa.io.text.lines import warn
@@ -25,6 +26,7 @@ from defgpa.shapes import number_labels
 
 _NUMBERED = re.compile(r"(.*?)([-_ .]?)([0-9]{1,9})", re.DOTALL)  # a list and a number in it
 _MAX_NUMBERED = 1.5  # distinct numbers of landmarks in a set, in terms of those of each specimen
+_MAX_COMPARED = 100  # letters of a label, since time grows with their square
 
 Labels = tuple[str, ...]
 
@@ -134,8 +136,8 @@ def _require_unique_labels(specimen: SourcedSpecimen) -> None:
     if len(set(labels)) < len(labels):
         twice = next(label for label, times in Counter(labels).items() if times > 1)
         raise FormatError(
-            f"{specimen} has two landmarks with the label {twice!r}. Rename one of them, or give "
-            f"{name_option('match', 'position')} to go by their order."
+            f"{specimen} has two landmarks with the label {abbreviate(repr(twice))}. Rename one of "
+            f"them, or give {name_option('match', 'position')} to go by their order."
         )
 
 
@@ -271,7 +273,11 @@ def _use_majority_labels(specimens: list[SourcedSpecimen]) -> list[SourcedSpecim
     if not others:
         return specimens
     other_labels = others[0].labels or ()
-    examples = [f"{a!r} for {b!r}" for a, b in zip(other_labels, majority, strict=True) if a != b]
+    examples = [
+        f"{abbreviate(repr(a))} for {abbreviate(repr(b))}"
+        for a, b in zip(other_labels, majority, strict=True)
+        if a != b
+    ]
     shapes = "1 shape" if len(others) == 1 else f"{len(others)} shapes"
     holder = (
         "most" if 2 * count > len(specimens) else str(_find_label_sequences(specimens)[majority])
@@ -337,8 +343,9 @@ def _warn_of_different_labels(
         ((specimen, words) for specimen, words in deviations if words), (None, [])
     )
     if words and 2 * len(words) <= len(majority):
+        label, usual = (abbreviate(repr(word)) for word in words[0])
         warn(
-            f"{specimen} has a landmark {words[0][0]!r} where others have {words[0][1]!r}; it is "
+            f"{specimen} has a landmark {label} where others have {usual}; it is "
             f"taken as another one. If it is the same, give {name_option('match', 'position')}."
         )
 
@@ -373,6 +380,8 @@ def _is_similar_word(a: str, b: str) -> bool:
     if re.findall(r"[0-9]+", a) != re.findall(r"[0-9]+", b):
         return False
     first, second = (re.sub(r"[\W_]+", "", word.casefold()) for word in (a, b))
+    if max(len(first), len(second)) > _MAX_COMPARED:
+        return first == second
     return SequenceMatcher(None, first, second).ratio() >= 0.75  # a letter or two are different
 
 
@@ -388,8 +397,9 @@ def _warn_of_doubtful_labels(
         holders = Counter(specimen.labels for specimen in present)
         rarest = min(unmatched, key=lambda labels: holders[labels])
         holder = next(specimen for specimen in present if specimen.labels == rarest)
+        names = format_names([abbreviate(label) for label in rarest], 3)
         warn(
-            f"The landmark labels of {holder} match none of the others: {format_names(rarest, 3)}. "
+            f"The landmark labels of {holder} match none of the others: {names}. "
             "Check how they are written."
         )
     variants = list(_find_case_variants(sequences))

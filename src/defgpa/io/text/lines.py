@@ -268,7 +268,7 @@ def parse_points(path: Path, text: str, first: int) -> Array:
     ``first`` is the number of the first line, for complaints.
     """
     points = parse_rows_in_bulk(text, (2, 3))
-    return _parse_points_by_line(path, text.split("\n"), first) if points is None else points
+    return _parse_points_by_line(path, text, first) if points is None else points
 
 
 def parse_lines_in_bulk(data: bytes, start: int, n_lines: int) -> tuple[Array, int] | None:
@@ -330,10 +330,11 @@ def _load_rows(text: str) -> Array | None:
         return None
 
 
-def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:
+def _parse_points_by_line(path: Path, text: str, first: int) -> Array:
     """Parse (rows, d) numbers line by line, to find a missing value or the wrong line."""
+    Budget(path).spend(WORD_COST * count_words(text), _TEXT_NAME)
     points: list[list[float]] = []
-    for at, line in enumerate(lines, start=first):
+    for at, line in enumerate(text.split("\n"), start=first):
         tokens = line.split()
         if not tokens:
             continue

@@ -48,6 +48,7 @@ _OPENING = re.compile(r"^[ \t]*LM3?[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _LANDMARKS = ("LM", "LM3")
 _WITH_POINTS = (*_LANDMARKS, "POINTS")
 _BATCH = 2**17  # characters of rows that are parsed at once
+_KEY_COST = 200  # bytes of memory that a key takes with its value
 _ON_CURVES = ("CURVES", "OUTLINES", "POINTS")
 _NO_POINTS = np.empty((0, 0))
 _VARIABLES = "VARIABLES"  # as tpsDig writes them: kept as one text
@@ -166,6 +167,7 @@ def _read_rows(path: Path, disagree: Disagree) -> Iterator[_Rows]:
         else:
             if key in _WITHOUT_ROWS:
                 _require_no_rows(text, line + 1, "another KEY=value", disagree)
+            budget.spend(_KEY_COST, "the number of its keys")
             if key in _LANDMARKS:
                 budget.spend_on_specimens(1)
             elif key == "POINTS":
