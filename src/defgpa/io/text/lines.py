@@ -40,7 +40,6 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
-_NO_PATH = Path()
 _ANY_WIDTH = range(1, 1000)
 _COUNT = re.compile("[0-9]{1,9}")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
@@ -198,22 +197,27 @@ def read_lines(path: Path) -> list[Line]:
 
 def parse_number(path: Path, line: int, token: str) -> float:
     """Parse one token: a number, or NaN for a missing one."""
-    if quick := parse_numbers_fast([token]):
-        return quick[0]
-    word = token.strip().replace("−", "-")
-    if word.lower() in MISSING_WORDS:
-        return math.nan
-    if has_decimal_comma(word):
+    if (number := _parse_token(token)) is not None:
+        return number
+    if has_decimal_comma(word := token.strip().replace("−", "-")):
         found, remedy = abbreviate(repr(word)), abbreviate(word.replace(",", "."))
         raise FormatError(
             f"{path}, line {line}: expected a number with a decimal point; found {found}. "
             f"Write {remedy} (decimal commas are not read here)."
         )
+    raise make_format_error(path, "a number", repr(token), line)
+
+
+def _parse_token(token: str) -> float | None:
+    """Parse a number, or NaN for a missing one; None if it is neither."""
+    if quick := parse_numbers_fast([token]):
+        return quick[0]
+    word = token.strip().replace("−", "-")
+    if word.lower() in MISSING_WORDS:
+        return math.nan
     if _FORTRAN_EXPONENT.fullmatch(word):
         word = word.lower().replace("d", "e")
-    if quick := parse_numbers_fast([word]):
-        return quick[0]
-    raise make_format_error(path, "a number", repr(token), line)
+    return next(iter(parse_numbers_fast([word])), None)
 
 
 def has_decimal_comma(token: str) -> bool:
@@ -223,11 +227,7 @@ def has_decimal_comma(token: str) -> bool:
 
 def is_number(token: str) -> bool:
     """Return whether a token is a number, also a missing one or one with a decimal comma."""
-    try:
-        parse_number(_NO_PATH, 0, token)
-    except FormatError:
-        return has_decimal_comma(token)
-    return True
+    return _parse_token(token) is not None or has_decimal_comma(token)
 
 
 def are_numbers(tokens: Sequence[str]) -> bool:
@@ -268,7 +268,10 @@ def parse_points(path: Path, text: str, first: int) -> Array:
     ``first`` is the number of the first line, for complaints.
     """
     points = parse_rows_in_bulk(text, (2, 3))
-    return _parse_points_by_line(path, text, first) if points is None else points
+    if points is None:
+        Budget(path).spend(WORD_COST * count_words(text), _TEXT_NAME)
+        points = _parse_points_by_line(path, text.split("\n"), first)
+    return points
 
 
 def parse_lines_in_bulk(data: bytes, start: int, n_lines: int) -> tuple[Array, int] | None:
@@ -330,11 +333,10 @@ def _load_rows(text: str) -> Array | None:
         return None
 
 
-def _parse_points_by_line(path: Path, text: str, first: int) -> Array:
+def _parse_points_by_line(path: Path, lines: Sequence[str], first: int) -> Array:
     """Parse (rows, d) numbers line by line, to find a missing value or the wrong line."""
-    Budget(path).spend(WORD_COST * count_words(text), _TEXT_NAME)
     points: list[list[float]] = []
-    for at, line in enumerate(text.split("\n"), start=first):
+    for at, line in enumerate(lines, start=first):
         tokens = line.split()
         if not tokens:
             continue
