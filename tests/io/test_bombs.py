@@ -52,6 +52,7 @@ TEXTS = {
     "titles.txt": MORPHOLOGIKA + "[rawpoints]\n" + 700_000 * "'\n",
     "keys.tps": "LM=1\n1 2\n" + 200_000 * "ID=\n",
     "irregular.tps": "LM=200000\n" + 200_000 * "1D0 2\n",
+    "objects.json": '{"annotations":[{"keypoints":[1,2,2]}' + 150_000 * ",{}" + "]}",
     "breaks.nts": "1 1 400000 0 DIM=2\n" + 400_000 * "1\x0c",
     "long word.csv": "id,x1,y1\n" + 3000 * "a" + ",1,2\n" + 170_000 * "a,1,2\n",
     "frames.trc": "PathFileType\t4\nFrame#\tTime" + 2000 * "\tm" + "\n" + 2000 * "1\n",

@@ -40,6 +40,7 @@ _USUAL_GAPS = frozenset({"", "NA", "na", "N/A"})
 
 _BLOCK = 2**20  # characters that are read or parsed at once
 _TEXT_NAME = "its text"
+_JSON_COST = 150  # bytes of memory that an object or a list of JSON takes besides, however small
 _ANY_WIDTH = range(1, 1000)
 _COUNT = re.compile("[0-9]{1,9}")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|\d*,\d+)([eE][+-]?\d+)?")
@@ -146,8 +147,10 @@ def _refuse_binary(path: Path, text: str) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a file of JSON; a FormatError names the line where it is none."""
-    _open_budget(path)
+    budget = _open_budget(path)
     text = decode_text(read_bytes(path))
+    n_parts = text.count("{") + text.count("[")
+    budget.spend(_JSON_COST * n_parts, "the number of its objects and lists")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
