@@ -462,10 +462,10 @@ def test_choosing_the_smoothing_and_reporting_fits_nothing_twice(wings, run, tmp
     fitted, folded = Counter(), Counter()
     align, predict = DeformableProblem.align, smoothing.predict_folds
 
-    def count_fit(self):
+    def count_fit(self, dial=None):
         fitted[id(self.cost)] += 1
         problems.append(self)
-        return align(self)
+        return align(self, dial)
 
     def count_folds(problem, *rest):
         folded[id(problem)] += 1
