@@ -312,7 +312,7 @@ def is_whole(cell: str) -> bool:
 
 def is_enumeration(words: Sequence[str]) -> bool:
     """Return whether these are 0, 1, 2, … or 1, 2, 3, …"""
-    return any(list(words) == [str(k + base) for k in range(len(words))] for base in (0, 1))
+    return any(all(word == str(k) for k, word in enumerate(words, start=base)) for base in (0, 1))
 
 
 def parse_first_rows(head: bytes) -> tuple[list[list[str]], str]:
