@@ -329,7 +329,8 @@ def parse_rows_in_bulk(text: str, widths: Container[int] = _ANY_WIDTH) -> Array 
 def _load_rows(text: str) -> Array | None:
     """Load rows of equally many numbers, NA included; None if one is irregular."""
     if "N" in text:  # one letter is found much faster than two
-        text = text.replace("NA", "nan")  # NANA, NAN and the like then are no numbers
+        # NANA, NAN and the like then are no numbers; replace() takes twice as long
+        text = "nan".join(text.split("NA"))
     try:
         return np.loadtxt(text.split("\n"), comments=None, ndmin=2)
     except ValueError:
