@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -536,6 +537,14 @@ def test_unusable_columns_and_trees_are_refused_in_a_sentence(
     (folder / "broken.nwk").write_text("((moth0:1,moth1:1;")
     err = run.refuse(words[0], "moths.tps", "--data", "odd.csv", *words[1:])
     assert message in " ".join(err.split())
+
+
+def test_every_comparison_of_hypotheses_is_printed_in_lines(run, folder):
+    modules = ("--modules", "a=1-4,b=5-8", "--modules", "a=1-2+5-6,b=*")
+    out, _ = run.succeed("covary", folder / "moths.tps", *modules, "--permutations", 9)
+    assert out.count("Superimposed coordinates") == 1
+    for title in ("Effect sizes compared: r-PLS", "Effect sizes compared: CR"):
+        assert re.search(rf"^{title}\n\s+observed +Z$", out, re.MULTILINE)
 
 
 def test_disparity_and_classification_are_said_written_and_drawn(run, folder):

@@ -176,8 +176,10 @@ class Analysis:
 
     def _omit_repeated(self, result: TabularStatistic) -> str:
         """Return a result as text, without the statement of its coordinates after the first."""
-        statement = f"{getattr(result, 'provenance', '')}\n"
-        text = f"{result}\n"
+        text, provenance = f"{result}\n", getattr(result, "provenance", None)
+        if provenance is None:  # a comparison of results that have stated theirs
+            return text
+        statement = f"{provenance}\n"
         if statement in self.statements:
             return text.replace(statement, "")
         self.statements.add(statement)
