@@ -16,7 +16,7 @@ from importlib import import_module
 import click
 
 from defgpa import __version__
-from defgpa.cli._console import break_lines, escape_controls, suggest_name
+from defgpa.cli._console import print_error_line, suggest_name
 from defgpa.cli._wording import CLI_WORDING
 from defgpa.diagnostics.wording import use_wording
 from defgpa.errors import DefgpaError, DefgpaWarning, NotConvergedError
@@ -128,7 +128,7 @@ def run(arguments: list[str] | None) -> int:
             # what Ctrl-C left: complete outputs, or nothing new; never half a file
             complete = f"Complete before that: {', '.join(invocation.written)}."
             outputs = complete if invocation.written else "Nothing was written."
-            click.echo(escape_controls(f"Stopped. {outputs}"), err=True)
+            print_error_line(f"Stopped. {outputs}")
             return 1
         except Exception as error:
             return _show_error(error)
@@ -145,7 +145,7 @@ def _show_usage_error(error: click.ClickException) -> None:
     if isinstance(error, click.BadParameter) and " is not one of " in text:
         value, *choices = re.findall("'([^']*)'", error.message)
         text += suggest_name(value, choices)
-    click.echo(break_lines(f"Error: {escape_controls(text)}"), err=True)
+    print_error_line(f"Error: {text}")
 
 
 def _show_error(error: Exception) -> int:
@@ -154,7 +154,7 @@ def _show_error(error: Exception) -> int:
     if in_loader or isinstance(error, MemoryError):
         # a check of ours knows how much; libraries say which array it was
         text = str(error) if type(error) is MemoryError and str(error) else _MEMORY
-        click.echo(break_lines(f"Error: {escape_controls(text)}"), err=True)
+        print_error_line(f"Error: {text}")
         return 1
     if os.environ.get("DEFGPA_DEBUG"):
         raise error
@@ -162,7 +162,7 @@ def _show_error(error: Exception) -> int:
     text = str(error) if expected and str(error) else f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename or 'A file'} cannot be read or written: {error.strerror}."
-    click.echo(break_lines(f"Error: {escape_controls(text)}"), err=True)
+    print_error_line(f"Error: {text}")
     if not expected:
         click.echo("This was not foreseen: set DEFGPA_DEBUG=1 to see where.", err=True)
     input_errors = (DefgpaError, ValueError, FileNotFoundError, NotADirectoryError)

@@ -216,6 +216,11 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     return f" Did you mean {close_names[0]!r}?" if close_names else ""
 
 
+def print_error_line(text: str) -> None:
+    """Write a sentence to standard error, control characters escaped."""
+    click.echo(break_lines(escape_controls(text)), err=True)
+
+
 def break_lines(text: str) -> str:
     """Break lines at the width of the terminal that shows standard error; elsewhere keep them."""
     if not sys.stderr.isatty():
